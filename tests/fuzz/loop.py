@@ -23,10 +23,11 @@ from pathlib import Path
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
 from tests.waiting import LONG
+from vrgcn.files.mistakes import InputError
 
 SECONDS = 30  # of computing that one input may take, however slow others make the machine
 MEMORY = 2 << 30  # bytes beyond what the libraries take
-ALLOWED = (ValueError, FileNotFoundError, FileExistsError, TypeError)
+ALLOWED = (InputError, FileNotFoundError, FileExistsError, TypeError)
 
 
 @dataclass

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
+
 NEVER = -20.0  # output of a class that no training node has
 _RATE, _LEAVES, _DEPTH, _LEAST, _PENALTY = 0.1, 15, 8, 20, 1.0
 _COLUMNS = 100  # columns that a split is chosen from, drawn anew for each
@@ -202,7 +204,7 @@ def _from_light(root: dict[str, Any]) -> Nodes:
             found.append((0, 0.0, place, place, float(node["leaf_value"])))
             continue
         if node["decision_type"] != "<=":
-            raise ValueError(f"a tree of LightGBM decides by {node['decision_type']!r}")
+            raise InputError(f"a tree of LightGBM decides by {node['decision_type']!r}")
         waiting += [node["left_child"], node["right_child"]]
         found.append((int(node["split_feature"]), float(node["threshold"]), count, count + 1, 0.0))
         count += 2

@@ -17,6 +17,7 @@ from vrgcn.baselines.baseline import Baseline
 from vrgcn.baselines.hop_inputs import fit_inputs
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import POSITIVE
+from vrgcn.files.mistakes import InputError
 from vrgcn.models.node_table import NodeTable
 
 _LEAST = 1e-9  # smallest probability
@@ -37,7 +38,7 @@ class Remembered(Baseline):
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         rows = self.known.rows[propagate.nodes].to(self.unit)
         if not bool((rows[:, -1] > 0).all()):
-            raise ValueError(
+            raise InputError(
                 "this baseline is an estimator of scikit-learn, of which only the outputs for the "
                 "nodes of its own graph are kept: it cannot predict other nodes; fit it again, or "
                 "choose models without it (tune without it in `baselines`)"

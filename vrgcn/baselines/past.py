@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import scale_rows
 
@@ -25,7 +26,7 @@ def past_of(graph: Graph, seed: int) -> Graph:
     """
     assert graph.visible is not None
     if len(graph.train) < 2:
-        raise ValueError("a split by time leaves fewer than two training nodes: take a later date")
+        raise InputError("a split by time leaves fewer than two training nodes: take a later date")
     there = graph.visible.nodes.to(graph.dtype)
     order = torch.randperm(len(graph.train), generator=torch.Generator().manual_seed(seed))
     held = max(round(_HELD * len(graph.train)), 1)

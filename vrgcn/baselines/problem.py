@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, build_propagation
 from vrgcn.graph.sparse import scale_rows
@@ -58,7 +59,7 @@ class Problem:
         metric: by which validation nodes are scored; None: the one that its task has by default
         """
         if graph.labels is None or not len(graph.train) or not len(graph.val):
-            raise ValueError("a baseline needs training and validation nodes with labels")
+            raise InputError("a baseline needs training and validation nodes with labels")
         task = find_task(graph.task)
         chosen, truth = metric or task.find_metric(), graph.labels[graph.val]
         known = {"num_classes": graph.num_classes, "task": graph.task}
@@ -89,7 +90,7 @@ class Problem:
     def check_features(self) -> None:
         """Refuse a graph whose nodes have no features, for baselines that learn from them."""
         if not self.graph.num_features:
-            raise ValueError(
+            raise InputError(
                 "the nodes have no features, and this baseline learns from nothing else"
             )
 

@@ -32,6 +32,7 @@ from vrgcn.baselines.boosting import (
 from vrgcn.baselines.hop_inputs import INPUTS, HopInputs, fit_inputs
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
+from vrgcn.files.mistakes import InputError
 
 _ROUNDS = 140  # maximum rounds of boosting; a round is a tree for each output
 _ROUND = 20  # rounds between evaluations on the validation nodes
@@ -88,7 +89,7 @@ class Trees(Baseline):
         for name, most in (("feature", self.inputs.columns), ("branches", self.threshold.shape[2])):
             values = getattr(self, name)
             if values.numel() and not 0 <= int(values.min()) <= int(values.max()) < most:
-                raise ValueError(f"{name} holds numbers outside 0..{most - 1}")
+                raise InputError(f"{name} holds numbers outside 0..{most - 1}")
 
     def forward(self, x: Tensor, propagate: Callable[[Tensor], Tensor]) -> Tensor:
         rows = self.inputs(x, propagate)
@@ -181,6 +182,6 @@ def _boosters(problem: Problem, rows: NDArray[Any], labels: Tensor) -> list[Boos
         ]
     seen, targets = labels.unique(return_inverse=True)
     if len(seen) < 2:
-        raise ValueError("all training nodes are of one class: trees have nothing to tell apart")
+        raise InputError("all training nodes are of one class: trees have nothing to tell apart")
     booster = make(rows, targets.numpy(), len(seen), problem.seed)
     return [SomeOutputs(booster, seen.tolist(), problem.outputs)]

@@ -18,6 +18,7 @@ from vrgcn import __version__
 from vrgcn.cli.command import Command, Options
 from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.files.memory import is_out_of_memory
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable, without_password
 from vrgcn.files.setting_names import flags_in_messages
 
@@ -108,12 +109,14 @@ COMMANDS: dict[str, Command] = {
     ),
 }
 
-# Errors that the user can fix. Any other exception is a bug of ours and keeps its traceback.
-USER_ERRORS = (ValueError, TypeError, OSError, FloatingPointError, MemoryError)
+# Errors that the user can fix. Any other exception is a bug of vrgcn.
+USER_ERRORS = (InputError, OSError, FloatingPointError, MemoryError)
+BUG = 3  # exit code
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point of `vrgcn`: exits with 0, 1 for a bad input, 2 for a bad flag."""
+    """The entry point of `vrgcn`: exits with 0, 1 for a bad input, 2 for a bad flag, 3 for
+    a bug of vrgcn."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command, *flags = arguments or ["--help"]
     with unbroken_output() as output, flags_in_messages():
@@ -168,8 +171,13 @@ def _run(name: str, flags: list[str]) -> bool:
         sys.exit(2)
     except Exception as error:
         starved = is_out_of_memory(error)
-        if os.environ.get("VRGCN_DEBUG") or not (starved or isinstance(error, USER_ERRORS)):
+        if os.environ.get("VRGCN_DEBUG"):
             raise
+        if not (starved or isinstance(error, USER_ERRORS)):
+            from vrgcn.cli.bugs import report_bug
+
+            report_bug(error, [name, *flags])
+            sys.exit(BUG)
         text = _of_out(error, options) or str(error)
         if starved and not (isinstance(error, MemoryError) and text):
             text = f"there is not enough memory for this: {text or 'an allocation failed'}"

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from vrgcn.cli.command import Options
 from vrgcn.cli.lab import open_lab
 from vrgcn.cli.shared_flags import DataRoot
+from vrgcn.files.mistakes import InputError
 from vrgcn.training.config import at_least
 
 SectionName = Literal[
@@ -71,9 +72,9 @@ class BenchOptions(Options):
         at_least(1, slow_epochs=self.slow_epochs, evaluations=self.evaluations)
         at_least(2, seeds=self.seeds)
         if self.target is not None and not 0 < self.target <= 1:
-            raise ValueError(f"target is a score above 0 and at most 1, not {self.target}")
+            raise InputError(f"target is a score above 0 and at most 1, not {self.target}")
         if not self.sections:
-            raise ValueError("sections: name at least one")
+            raise InputError("sections: name at least one")
 
 
 def run(options: BenchOptions) -> None:

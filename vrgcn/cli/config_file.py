@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.cli.parsing import build_options, read_words
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
@@ -42,7 +43,7 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(target, str) and (Path(target) / CONFIG).is_file():
         values = _run_values(Path(target), options, (*left_out, *_GRAPH, *OVER))
     if config is not None and resumed is not None:
-        raise ValueError("--resume takes the run's own options: leave --config out")
+        raise InputError("--resume takes the run's own options: leave --config out")
     if config is not None:
         values |= _read_config_file(config, options, left_out)
     if resumed is not None:
@@ -71,7 +72,7 @@ def _refuse_fitted(path: Path) -> None:
     """Refuse the settings of a model that was not trained in epochs."""
     for kind, words in (("baseline", "a baseline"), ("average", "an average of models")):
         if kind in read_toml(path):
-            raise ValueError(
+            raise InputError(
                 f"{path} is of {words} that `vrgcn tune` found, and not of a network that was "
                 "trained by epochs: name a run that was, such as one of the search's trials"
             )
@@ -81,12 +82,12 @@ def _check_command(folder: Path, *, searching: bool) -> None:
     """Refuse to resume a search as a training run, and a training run as a search."""
     searched = "search" in read_config(folder)
     if searched and not searching:
-        raise ValueError(
+        raise InputError(
             f"--resume: {folder} is a search, and no training run: vrgcn tune --resume {folder} "
             "goes on with it"
         )
     if searching and not searched:
-        raise ValueError(
+        raise InputError(
             f"--resume: {folder} is a training run, and no search: vrgcn train --resume {folder} "
             "goes on with it"
         )

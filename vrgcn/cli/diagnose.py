@@ -14,6 +14,7 @@ from vrgcn.cli.shared_flags import ConfigFile
 from vrgcn.data.sources import find_source
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.models.config import ModelConfig
 from vrgcn.pages.destination import PAGES, check_suffix, check_writable
@@ -61,9 +62,9 @@ class DiagnoseOptions(Settings, Options):
             try:
                 find_estimator(name)
             except ValueError as error:
-                raise ValueError(f"compare: {error}") from None
+                raise InputError(f"compare: {error}") from None
         if self.passes < 2:  # checked before a graph is opened or downloaded
-            raise ValueError(f"passes must be at least 2 to tell a variance, not {self.passes}")
+            raise InputError(f"passes must be at least 2 to tell a variance, not {self.passes}")
 
     def checked(self) -> Self:
         """Find the graph, unless the target is a run; refuse settings that the run decides."""
@@ -81,12 +82,12 @@ class DiagnoseOptions(Settings, Options):
         check_run(run)
         if parts_of_run(run, None, None) is not None:
             if self.dataset is None and self.graph is None:
-                raise ValueError(
+                raise InputError(
                     f"{run} was trained on the parts of a graph: name the graph that they were "
                     "made of, by --graph or --dataset"
                 )
         elif self.dataset is not None:
-            raise ValueError(
+            raise InputError(
                 f"{run} is a run, which is diagnosed on its own graph: leave --dataset away; "
                 "--graph says where the graph is now, if it was moved"
             )
@@ -101,7 +102,7 @@ def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
     theirs = asdict(TargetSpec.of(config)) | {"scaling": config.get("scaling", "auto")}
     for name, now in (asdict(options.spec) | {"scaling": options.scaling}).items():
         if now != theirs[name]:
-            raise ValueError(
+            raise InputError(
                 f"--{name.replace('_', '-')}: {run} is a run, which is diagnosed with its own "
                 f"({theirs[name]}); leave it out, or name the graph to train another model on it"
             )
@@ -153,14 +154,14 @@ def _of_run(options: DiagnoseOptions, folder: Path) -> tuple[str, Job]:
     run = open_run(folder, find_device(options.train.device))
     model = run.saved.model
     if not isinstance(model, GraphModel | RelationalModel | PairModel):
-        raise ValueError(
+        raise InputError(
             f"{folder} holds no network that was trained by epochs, and so has no gradients to "
             "look at: name another run"
         )
     theirs = asdict(ModelConfig()) | run.config
     for name, value in asdict(options.model).items():
         if theirs[name] != value:
-            raise ValueError(
+            raise InputError(
                 f"--{name.replace('_', '-')} {value}: the run's model has {theirs[name]}; train "
                 "another to change it"
             )

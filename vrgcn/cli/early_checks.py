@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import check_writable
 
 
 def check_method(method: str) -> None:
     """Raise if the package that partitions the graph is not installed."""
     if method == "metis" and find_spec("pymetis") is None:
-        raise ValueError(
+        raise InputError(
             "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg"
         )
 
@@ -19,7 +20,7 @@ def check_method(method: str) -> None:
 def check_tracker(name: str) -> None:
     """Raise if the package of a tracker of runs is not installed."""
     if find_spec(name) is None:
-        raise ValueError(f"--{name}: needs {name}: pip install 'vrgcn[{name}]'")
+        raise InputError(f"--{name}: needs {name}: pip install 'vrgcn[{name}]'")
 
 
 def check_new(path: Path, what: str = "name") -> None:
@@ -49,6 +50,6 @@ def check_utf8(path: Path, flag: str, reader: str) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise ValueError(
+        raise InputError(
             f"{flag}: {path} is not UTF-8, and {reader} takes no other paths: rename it"
         ) from None

@@ -19,6 +19,7 @@ from vrgcn.cli.shared_flags import (
     TrainedRun,
 )
 from vrgcn.data.sources import find_source
+from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run, predicted_relation
@@ -56,7 +57,7 @@ class EvaluateOptions(Options):
         if self.negatives is not None:
             check_file(self.negatives, "--negatives")
             if predicted_relation(read_config(self.run)) is None:
-                raise ValueError(f"--negatives: {self.run} predicts labels of nodes, and no pairs")
+                raise InputError(f"--negatives: {self.run} predicts labels of nodes, and no pairs")
         if self.out is not None:
             check_suffix(self.out, FIGURES)
             check_writable(self.out.parent)

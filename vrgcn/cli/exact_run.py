@@ -24,6 +24,7 @@ from vrgcn.cli.shared_flags import (
 )
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.sources import find_source
+from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.run import check_run, parts_of_run
 
@@ -70,7 +71,7 @@ class ExactOptions(Options):
         if isinstance(self.out, TableUrl):
             self._check_table(self.out)
         elif self.append:
-            raise ValueError(f"--append adds to a table of a database, and {self.out} is a file")
+            raise InputError(f"--append adds to a table of a database, and {self.out} is a file")
         else:
             check_suffix(self.out, (".parquet", ".csv", ".npy"))
             check_new(self.out)
@@ -81,7 +82,7 @@ class ExactOptions(Options):
         from vrgcn.data.databases.sending import check_destination
 
         if parts_of_run(self.run, self.dataset, self.graph) is not None:
-            raise ValueError(
+            raise InputError(
                 f"--out: {out}: predictions of a graph in parts go to a file; name one"
             )
         check_destination(out, append=self.append)
@@ -136,7 +137,7 @@ def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[S
         if options.nodes is None:
             nodes = None if kind is None or graph.kinds is None else graph.kinds.nodes(kind)
         elif kind is None and graph.kinds is not None:
-            raise ValueError(
+            raise InputError(
                 f"--nodes: ids belong to a kind; say which with --of, one of "
                 f"{', '.join(graph.kinds.names)}"
             )
@@ -150,14 +151,14 @@ def asked_kind(graph: Graph, of: str | None) -> str | None:
     """Return the kind of nodes that --of asks for; None for nodes of all kinds."""
     if graph.kinds is None:
         if of not in (None, ALL):
-            raise ValueError(f"--of {of}: the graph has no kinds of nodes; leave it out")
+            raise InputError(f"--of {of}: the graph has no kinds of nodes; leave it out")
         return None
     if of == ALL and ALL not in graph.kinds.names:
         return None
     try:
         graph.kinds.check(of or graph.kinds.target or "")
     except ValueError as error:
-        raise ValueError(f"--of: {error}") from None
+        raise InputError(f"--of: {error}") from None
     return of or graph.kinds.target
 
 
@@ -199,8 +200,8 @@ def read_nodes(
     except FileNotFoundError:
         raise FileNotFoundError(f"{flag}: there is no file {path}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{flag}: {path} is not a text file in UTF-8") from None
+        raise InputError(f"{flag}: {path} is not a text file in UTF-8") from None
     ids = [line for line in lines if line.strip()]
     if not ids:
-        raise ValueError(f"{flag}: {path} names no nodes")
+        raise InputError(f"{flag}: {path} names no nodes")
     return torch.from_numpy(names.places(ids, f"{flag}: {path}", count, kind))

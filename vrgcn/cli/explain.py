@@ -8,6 +8,7 @@ from typing import Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Device, Memory, Threads, TrainedRun
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.runs.folder import read_config
@@ -42,11 +43,11 @@ class ExplainOptions(Options):
         check_run(self.run)
         at_least(1, top=self.top, most=self.most)
         if not self.nodes:
-            raise ValueError(
+            raise InputError(
                 "--nodes: name the nodes to explain by their ids, such as --nodes 7 12"
             )
         if predicted_relation(read_config(self.run)) is not None:
-            raise ValueError(f"{self.run} predicts pairs, and no labels of nodes to explain")
+            raise InputError(f"{self.run} predicts pairs, and no labels of nodes to explain")
         if self.out is not None:
             check_suffix(self.out, _ENDINGS)
             check_writable(self.out.parent)
@@ -64,7 +65,7 @@ def run(options: ExplainOptions) -> None:
     try:
         found = [live.explain(node, options.of, options.most) for node in options.nodes]
     except ValueError as error:
-        raise ValueError(f"--nodes: {error}") from None
+        raise InputError(f"--nodes: {error}") from None
     for explanation in found:
         print_explanation(explanation, options.top)
     if options.out is not None:

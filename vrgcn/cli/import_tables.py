@@ -14,6 +14,7 @@ from vrgcn.data.databases.url import TableUrl, is_url
 from vrgcn.data.sources import check_graph
 from vrgcn.data.tables.schema import files_of
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import without_password
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
@@ -67,31 +68,31 @@ class ImportOptions(ImportSpec, Options):
         missing = [(name, flag) for name, flag in missing if not getattr(self, name)]
         if missing:
             told = "; ".join(f"{flag} ({_TEXTS[name]})" for name, flag in missing)
-            raise ValueError(f"still needed: {told}")
+            raise InputError(f"still needed: {told}")
         super().__post_init__()
         if self.undirected and self.like is not None:
-            raise ValueError("--undirected and --like: give one of them; --like decides it")
+            raise InputError("--undirected and --like: give one of them; --like decides it")
         if self.undirected and self.schema.named:
-            raise ValueError("--undirected: a relation comes with its reverse; leave it out")
+            raise InputError("--undirected: a relation comes with its reverse; leave it out")
         if self.undirected and self.directed:
-            raise ValueError("--undirected and --directed: give one of them")
+            raise InputError("--undirected and --directed: give one of them")
 
     def _check_alone(self, database: str) -> None:
         """Refuse what is no database, and flags of the command that is printed for it."""
         if not is_url(database):
-            raise ValueError(
+            raise InputError(
                 f"{database!r}: everything here has a flag, such as --edges PATH ... --out PATH, "
                 "but for the address of a database, such as sqlite:///shop.db"
             )
         if TableUrl.parse(database).what:
-            raise ValueError(
+            raise InputError(
                 f"{without_password(database)}: leave out what follows #, and an import of all "
                 "tables is proposed; or name this table with --nodes or --edges"
             )
         for field in fields(self):
             if field.name not in ("database", "out") and getattr(self, field.name) != field.default:
                 flag = f"--{field.name.replace('_', '-')}"
-                raise ValueError(
+                raise InputError(
                     f"{flag}: add it to the command that `vrgcn import {database}` prints"
                 )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown
+from vrgcn.files.mistakes import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,7 +56,7 @@ def opened_pairs(options: ExactOptions, relation: str | None = None) -> Iterator
             try:
                 direction = triples.find(relation)
             except ValueError as error:
-                raise ValueError(f"--relation: {error}") from None
+                raise InputError(f"--relation: {error}") from None
             of_all = EmbeddedTriples(decoder, found.embeddings)
             pairs = triples.pairs_of(direction)
             yield OpenedPairs(graph, pairs, OneDirection(of_all, triples, direction))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.data.databases.url import Place
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
@@ -56,20 +57,20 @@ class PredictOptions(ExactOptions):
         """Raise if the run predicts pairs and none are given, or the other way round."""
         checked = super().checked()
         if self.coverage is not None and not 0 < self.coverage < 1:
-            raise ValueError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
+            raise InputError(f"--coverage lies between 0 and 1, not {self.coverage:g}")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise ValueError(f"--threshold lies between 0 and 1, not {self.threshold:g}")
+            raise InputError(f"--threshold lies between 0 and 1, not {self.threshold:g}")
         array = isinstance(self.out, Path) and self.out.suffix == ".npy"
         if self.coverage is not None and array:
-            raise ValueError("--coverage adds columns: use .parquet or .csv")
+            raise InputError("--coverage adds columns: use .parquet or .csv")
         predicted = predicted_relation(read_config(self.run))
         if predicted is not None and self.pairs is None:
-            raise ValueError(
+            raise InputError(
                 f"{self.run} predicts pairs of {predicted}: give them by --pairs FILE, or let "
                 "`vrgcn recommend` find the best for each node"
             )
         if predicted is None and self.pairs is not None:
-            raise ValueError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
+            raise InputError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
         if self.pairs is not None:
             if isinstance(self.pairs, Path):
                 check_file(self.pairs, "--pairs")
@@ -80,7 +81,7 @@ class PredictOptions(ExactOptions):
                 ("--threshold", self.threshold),
             ):
                 if value is not None:
-                    raise ValueError(f"{flag} is for labels of nodes: leave it out with --pairs")
+                    raise InputError(f"{flag} is for labels of nodes: leave it out with --pairs")
             if isinstance(self.out, Path):
                 check_suffix(self.out, (".parquet", ".csv"))
         return checked
@@ -158,7 +159,7 @@ def chosen_threshold(options: PredictOptions, saved: SavedModel) -> float | None
     names = class_names(saved)
     if saved.multilabel or len(names) != 2:
         known = f"{len(names)} classes" if names else "numbers"
-        raise ValueError(f"--threshold is for two classes, and {options.run} predicts {known}")
+        raise InputError(f"--threshold is for two classes, and {options.run} predicts {known}")
     return options.threshold
 
 

@@ -17,6 +17,7 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.graph.names import Names
 from vrgcn.inference.regions import model_region
@@ -27,7 +28,7 @@ from vrgcn.tasks import find_task
 def check_memory(memory: str) -> None:
     """Refuse memory settings that parts do not support."""
     if memory != "ram":
-        raise ValueError(
+        raise InputError(
             f"--memory {memory} is for one process with the whole graph: leave it out, and make "
             "more parts where memory is short"
         )

@@ -9,6 +9,7 @@ from typing import Self
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, read_nodes, too_large
 from vrgcn.data.databases.url import Place
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
@@ -41,18 +42,18 @@ class RecommendOptions(ExactOptions):
         at_least(1, top=self.top)
         predicted = predicted_relation(read_config(self.run))
         if (predicted == RELATIONS) != (self.relation is not None):
-            raise ValueError(
+            raise InputError(
                 f"--relation NAME: {self.run} predicts {predicted}"
                 + (": say which to find targets in" if self.relation is None else ": leave it out")
             )
         if predicted is None:
-            raise ValueError(
+            raise InputError(
                 f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
                 "RELATION, such as user-bought-item (vrgcn info lists them); of a graph without "
                 "kinds, --predict edges"
             )
         if self.nodes is not None:
-            raise ValueError("--nodes: recommend calls it --for")
+            raise InputError("--nodes: recommend calls it --for")
         if self.for_ is not None:
             check_file(self.for_, "--for")
         if isinstance(self.out, Path):
@@ -85,7 +86,7 @@ def _recommend(options: RecommendOptions, out: Path) -> str:
     with opened_pairs(options, options.relation) as opened:
         graph, pairs = opened.graph, opened.pairs
         if pairs.target is not None and pairs.target.classes:
-            raise ValueError(
+            raise InputError(
                 f"{options.run} predicts classes of pairs ({pairs.target.name}), which have no "
                 "best: vrgcn predict --pairs tells the class of each pair"
             )

@@ -11,6 +11,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Device, Threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import member_runs, read_config
@@ -37,7 +38,7 @@ class ReportOptions(Options):
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise ValueError("give at least one run: a folder that `vrgcn train` wrote")
+            raise InputError("give at least one run: a folder that `vrgcn train` wrote")
 
     def checked(self) -> Self:
         """Raise if the page could not be written or a folder is no run."""

@@ -11,6 +11,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional
 from vrgcn.cli.lab import open_lab
 from vrgcn.cli.shared_flags import Threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.training.config import at_least
 
 ExperimentName = Literal[
@@ -42,7 +43,7 @@ class ReproduceOptions(Options):
 
     def __post_init__(self) -> None:
         if not self.what:
-            raise ValueError("say what to reproduce: table1, fig-loss, ..., or all")
+            raise InputError("say what to reproduce: table1, fig-loss, ..., or all")
         at_least(1, runs=self.runs, epochs=self.epochs, threads=self.threads)
 
 

@@ -11,6 +11,7 @@ from vrgcn.cli.early_checks import check_utf8
 from vrgcn.cli.shared_flags import ConfigFile, GraphOrDataset, with_graph
 from vrgcn.data.sources import has_parts
 from vrgcn.data.tables.spec import check_split_seed
+from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import check_writable
 from vrgcn.runs.folder import check_free
 from vrgcn.runs.resume import refuse_changes
@@ -61,7 +62,7 @@ class RunOptions(Settings, Options):
         check_writable(self.out or self.resume or Path("runs"))
         if self.resume is not None:
             if self.out is not None or self.name is not None or self.overwrite:
-                raise ValueError(
+                raise InputError(
                     "--resume goes on in the run's own folder: no --out, --name, --overwrite"
                 )
             refuse_changes(self, self.resume)

@@ -10,6 +10,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Memory, Threads, TrainedRun
+from vrgcn.files.mistakes import InputError
 from vrgcn.runs.run import check_run
 from vrgcn.training.config import at_least
 
@@ -51,13 +52,13 @@ class ServeOptions(Options):
         at_least(0, port=self.port, checkpoint_every=self.checkpoint_every)
         at_least(1, max_body=self.max_body, max_batch=self.max_batch, max_waiting=self.max_waiting)
         if self.port > 65_535:
-            raise ValueError(f"--port {self.port}: ports end at 65535")
+            raise InputError(f"--port {self.port}: ports end at 65535")
         if not self.max_seconds > 0:
-            raise ValueError(f"--max-seconds {self.max_seconds:g}: give more than 0")
+            raise InputError(f"--max-seconds {self.max_seconds:g}: give more than 0")
         if self.token_file is not None:
             check_file(self.token_file, "--token-file")
         elif self.host not in _LOOPBACK:
-            raise ValueError(
+            raise InputError(
                 f"--host {self.host}: others can reach this address, so requests need a token; "
                 "give --token-file FILE"
             )
@@ -70,7 +71,7 @@ def run(options: ServeOptions) -> None:
         from vrgcn.serve.app import build_app
         from vrgcn.serve.running import listen, serve
     except ModuleNotFoundError as error:
-        raise ValueError(f"serving needs {error.name}: pip install 'vrgcn[serve]'") from None
+        raise InputError(f"serving needs {error.name}: pip install 'vrgcn[serve]'") from None
     from vrgcn.engine.devices import use_threads
     from vrgcn.serve.bodies import Limits
     from vrgcn.serve.service import opened_service
@@ -99,7 +100,7 @@ def _token(path: Path) -> str:
     lines = path.read_text(encoding="utf-8").splitlines()
     token = lines[0].strip() if lines else ""
     if len(token) < 16 or not token.isascii():
-        raise ValueError(
+        raise InputError(
             f"--token-file: the first line of {path} must have at least 16 ASCII characters; make "
             "one with: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
         )

@@ -23,6 +23,7 @@ from vrgcn.distributed.trainer import PartTrainer, part_objective
 from vrgcn.distributed.watching import PartWatch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.folder import OpenFolder
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.sparse import is_dense
@@ -51,7 +52,7 @@ def run_train_parts(options: TrainOptions) -> None:
     check_launch(options.graph, "train")
     _refuse_others(options)
     if options.out is None and options.resume is None:
-        raise ValueError("--out: name the folder of the run, which all processes have to know")
+        raise InputError("--out: name the folder of the run, which all processes have to know")
     use_threads(options.train.threads)
     with (
         joined(find_device(options.train.device), options.distributed.rank_timeout) as group,
@@ -65,7 +66,7 @@ def check_launch(graph: Path, command: str) -> None:
     """Raise if the process was started without others."""
     if not under_torchrun():
         parts = read_parts(graph)["parts"]
-        raise ValueError(
+        raise InputError(
             f"{graph} has {parts} parts, one for each process: start them by torchrun "
             f"--nproc-per-node {parts} -m vrgcn {command} ... (docs/scaling.md)"
         )
@@ -74,7 +75,7 @@ def check_launch(graph: Path, command: str) -> None:
 def check_size(graph: Path, group: Group) -> None:
     parts = read_parts(graph)["parts"]
     if parts != group.size:
-        raise ValueError(
+        raise InputError(
             f"{graph} has {parts} parts, and torchrun started {group.size} processes: start as "
             f"many as there are parts, or run vrgcn partition with --parts {group.size}"
         )
@@ -130,7 +131,7 @@ def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
         )
     for found in group.everybody(wrong):  # all raise, and none waits for another
         if found is not None:
-            raise ValueError(found)
+            raise InputError(found)
     if goes_on and options.resume is None:
         return replace(options, resume=ours, out=None, overwrite=False)
     return options
@@ -223,9 +224,9 @@ def _refuse_others(options: TrainOptions) -> None:
     values = options.as_dict()
     for name in ("seeds", "ratio", "log"):
         if values[name] not in (None, "none"):
-            raise ValueError(f"--{name} is for one process with the whole graph: leave it out")
+            raise InputError(f"--{name} is for one process with the whole graph: leave it out")
     for name in ("smooth", "calibrate"):
         if values[name] == "always":
-            raise ValueError(
+            raise InputError(
                 f"--{name} always is for one process with the whole graph: leave it out"
             )

@@ -25,6 +25,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Setup
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
@@ -90,14 +91,14 @@ def epoch_costs(
     try:
         setup = setup or look_at(model, graph, config, propagation)
         objective = objective or build_objective(graph, config)
-    except ValueError:  # training raises it
+    except InputError:  # training raises it
         return costs
     rows = _Rows(setup)
     for name in estimators:
         try:
             named = replace(config, estimator=name)
             batches = build_minibatches(model, graph, named, objective=objective, setup=setup)
-        except ValueError:  # training raises it, if this estimator is asked for
+        except InputError:  # training raises it, if this estimator is asked for
             continue
         if _has_histories(batches):
             costs[name] = _cost(model, batches, config, rows)

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.averages import FULL
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_dense, sparse_columns
@@ -74,10 +75,10 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
 
 def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
     if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
-        raise ValueError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
+        raise InputError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
     if config.bases or (config.node_embeddings and graph.pairs is None):
         name = "bases" if config.bases else "node_embeddings"
-        raise ValueError(
+        raise InputError(
             f"{setting(name, getattr(config, name))} is for graphs of several kinds, and for "
             "models that look at neighbours"
         )
@@ -89,7 +90,7 @@ def _check_plugin(config: ModelConfig, graph: Graph) -> None:
         (graph.pairs is not None or graph.triples is not None, "pairs"),
     ):
         if cannot:
-            raise ValueError(
+            raise InputError(
                 f"{setting('model', config.model)} is a plug-in, which predicts labels of nodes of "
                 f"one kind: {what} need a model of vrgcn's own, such as graphsage"
             )
@@ -97,7 +98,7 @@ def _check_plugin(config: ModelConfig, graph: Graph) -> None:
 
 def _check_light(config: ModelConfig, graph: Graph) -> None:
     if graph.pairs is None:
-        raise ValueError(
+        raise InputError(
             f"{setting('model', config.model)} embeds nodes whose pairs are predicted: give "
             f"{setting('predict')}, or another model for labels of nodes"
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vrgcn.data.named import Raw
+from vrgcn.files.mistakes import InputError
 
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
@@ -222,7 +223,7 @@ def find_dataset(name: str) -> Dataset:
             raw=Raw(("ogb",), (), url="https://ogb.stanford.edu"),
             scaling="standard",
         )
-    raise ValueError(
+    raise InputError(
         f"there is no dataset {name!r}; there are {', '.join(DATASETS)}, and {OGB}* of OGB"
     )
 

@@ -28,6 +28,7 @@ from vrgcn.data.store import load_graph
 from vrgcn.data.tables.importing import run_import
 from vrgcn.data.tables.reading import BATCH_ROWS, Table, check_columns, tidy_names
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 
@@ -38,7 +39,7 @@ _ODD = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 _PLAIN = (str, bytes, Number, np.generic, date, time, timedelta, UUID, PurePath, Enum)
 
 
-class ObjectsError(ValueError):
+class ObjectsError(InputError):
     """Raised for a column of Python objects, which are no values of a table."""
 
 
@@ -100,10 +101,10 @@ def graph_from_networkx(
 
     names = list(G.nodes)
     if not names:
-        raise ValueError("the graph has no nodes")
+        raise InputError("the graph has no nodes")
     if has_kinds(G):
         if features is not None:
-            raise ValueError("features= is of graphs with one kind of nodes; use drop= and column=")
+            raise InputError("features= is of graphs with one kind of nodes; use drop= and column=")
         parts, spec = tables_of_kinds(G, options.pop("weight", None))
         return _imported(parts, out, verbose, options, spec)
     ids = distinct_ids(names)
@@ -130,7 +131,7 @@ def graph_from_networkx(
     if weight is not None or any("weight" in held for _, _, held in ends):
         key = "weight" if weight is None else weight
         if ends and not any(key in held for _, _, held in ends):
-            raise ValueError(f"no edge of the graph has the attribute {key!r} (weight=)")
+            raise InputError(f"no edge of the graph has the attribute {key!r} (weight=)")
         linked["weight"] = column_array([held.get(key, 1.0) for _, _, held in ends])
     tables = {
         "nodes": ColumnTable("the nodes", columns, names),
@@ -158,7 +159,7 @@ class ColumnTable:
         given = list(columns)
         self.columns = tidy_names(given, self.notes)
         if not self.columns:
-            raise ValueError(f"{name}: there are no columns")
+            raise InputError(f"{name}: there are no columns")
         check_columns(name, self.columns)
         self._arrays = dict(zip(self.columns, columns.values(), strict=True))
         self._rows = rows
@@ -166,7 +167,7 @@ class ColumnTable:
     def kind(self, column: str) -> pa.DataType:
         found = self._arrays[column]
         if isinstance(found, ObjectsError):
-            raise ValueError(
+            raise InputError(
                 f"{self.name}: column {column!r} {found}; make texts, numbers or dates of them, or "
                 f"leave the column out with {setting('drop', column)}"
             )
@@ -188,7 +189,7 @@ def _frame_table(name: str, frame: Any) -> ColumnTable:
     check_columns(name, names or [""])
     arrays = {column: table_column(frame.iloc[:, place]) for place, column in enumerate(names)}
     if not len(frame):
-        raise ValueError(f"{name} has no rows")
+        raise InputError(f"{name} has no rows")
     return ColumnTable(name, arrays, frame.index)
 
 
@@ -236,12 +237,12 @@ def _with_index(
     if named is None and _counts_rows(nodes) and not all(end.dtype.kind in "iu" for end in ends):
         return nodes, None
     if nodes.index.nlevels > 1:
-        raise ValueError(
+        raise InputError(
             f"{name_of} has an index of several levels: {name_of}.reset_index(), and give id="
         )
     name = "id" if nodes.index.name is None else str(nodes.index.name)
     if name in nodes.columns:
-        raise ValueError(
+        raise InputError(
             f"{name_of} has a column and an index called {name!r}: rename one, or give id="
         )
     with_index = nodes.copy(deep=False)
@@ -302,7 +303,7 @@ def distinct_ids(names: Sequence[Any]) -> list[Any]:
         return list(names)
     ids = [str(name) for name in names]
     if len(set(ids)) < len(ids):
-        raise ValueError(
+        raise InputError(
             "two nodes of the graph are written the same, such as 1 and '1': rename them "
             "(networkx.relabel_nodes)"
         )

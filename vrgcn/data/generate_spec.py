@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 LEAST_STORE = 20  # nodes of a store of several kinds
@@ -49,26 +50,26 @@ class GenerateSpec:
     def __post_init__(self) -> None:
         for name in ("nodes", "features", "classes", "community"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.order not in ("random", "communities"):
-            raise ValueError(f"order is random or communities, not {self.order!r}")
+            raise InputError(f"order is random or communities, not {self.order!r}")
         if self.tables != "none" and not self.kinds:
-            raise ValueError(f"tables is for a store of several kinds: {setting('kinds', True)}")
+            raise InputError(f"tables is for a store of several kinds: {setting('kinds', True)}")
         if self.kinds and self.feature_dtype != "float32":
-            raise ValueError("feature_dtype must be float32 in a store of several kinds")
+            raise InputError("feature_dtype must be float32 in a store of several kinds")
         if self.kinds and self.nodes < LEAST_STORE:
-            raise ValueError(f"nodes must be at least {LEAST_STORE} in a store of several kinds")
+            raise InputError(f"nodes must be at least {LEAST_STORE} in a store of several kinds")
         if self.nodes < 2:
-            raise ValueError("a graph with edges has at least 2 nodes")
+            raise InputError("a graph with edges has at least 2 nodes")
         if not 0 <= self.degree <= (self.nodes - 1) / 2:
-            raise ValueError(
+            raise InputError(
                 f"degree is from 0 to half of the other nodes, {(self.nodes - 1) / 2:g}, not "
                 f"{self.degree:g}"
             )
         if not 0 <= self.homophily <= 1:
-            raise ValueError(f"homophily is a share of the edges, 0 to 1, not {self.homophily}")
+            raise InputError(f"homophily is a share of the edges, 0 to 1, not {self.homophily}")
         shares = (self.train, self.val, self.test)
         if min(shares) < 0 or sum(shares) > 1 + 1e-9:
-            raise ValueError(f"train, val and test are shares, at most 1 together, not {shares}")
+            raise InputError(f"train, val and test are shares, at most 1 together, not {shares}")
         if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, not {self.seed}")
+            raise InputError(f"seed must be at least 0, not {self.seed}")

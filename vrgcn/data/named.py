@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
 
@@ -203,12 +204,12 @@ def raw_files_read(name: str, folder: Path, files: tuple[str, ...]) -> Iterator[
         raise _unreadable(name, folder, error) from error
 
 
-def _unreadable(name: str, folder: Path, error: BaseException) -> ValueError:
+def _unreadable(name: str, folder: Path, error: BaseException) -> InputError:
     from vrgcn.data import DATASETS
 
     raw = DATASETS[name].raw
     assert raw is not None
-    return ValueError(
+    return InputError(
         f"the raw files of {name} in {folder} cannot be read ({cause(error)}); are they whole, and "
         f"those of {raw.url}?"
     )

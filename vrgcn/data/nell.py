@@ -33,6 +33,7 @@ from torch import Tensor
 
 from vrgcn.data.named import beside, pyg, raw_files_read
 from vrgcn.data.raw_files import check_raw_files, read_pickle
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.tasks.task import UNLABELLED
 
@@ -86,7 +87,7 @@ def relation_pairs(graph: Graph) -> tuple[Tensor, Tensor]:
     relations = _second_side(graph)
     first, second = relations[::2], relations[1::2]
     if len(relations) % 2 or not torch.equal(first + 1, second):
-        raise ValueError(
+        raise InputError(
             "the raw files of nell are not the published ones: the two nodes of each relation "
             "should follow each other in the numbering"
         )
@@ -106,7 +107,7 @@ def _second_side(graph: Graph) -> Tensor:
     _, part = connected_components(cover, directed=False)
     own, other = part[:nodes], part[nodes:]
     if (own == other).any():
-        raise ValueError(
+        raise InputError(
             "the raw files of nell are not the published ones: their graph should be bipartite, "
             "relations on one side and entities on the other"
         )
@@ -146,10 +147,10 @@ def _validation(folder: Path, candidates: Tensor) -> Tensor:
     check_raw_files(file.parent, [file.name])
     with np.load(file) as arrays:
         if "val_suggested" not in arrays or arrays["val_suggested"].dtype.kind not in "iu":
-            raise ValueError(f"{file} must hold val_suggested, the numbers of nodes")
+            raise InputError(f"{file} must hold val_suggested, the numbers of nodes")
         chosen = torch.from_numpy(arrays["val_suggested"].astype(np.int64).ravel())
     if not torch.isin(chosen, candidates).all() or len(chosen.unique()) != len(chosen):
-        raise ValueError(
+        raise InputError(
             f"{file}: val_suggested has nodes of training or test, without a known label, or twice"
         )
     return chosen

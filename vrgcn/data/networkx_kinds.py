@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vrgcn.data.frames import ColumnTable, distinct_ids, table_column
+from vrgcn.files.mistakes import InputError
 
 KIND = "kind"
 _RELATION = "relation"  # the attribute of an edge that names its relation
@@ -59,7 +60,7 @@ def _kinds(G: Any) -> dict[Any, str]:
     kind = {node: held.get(KIND) for node, held in G.nodes(data=True)}
     without = [node for node, name in kind.items() if not isinstance(name, str)]
     if without:
-        raise ValueError(
+        raise InputError(
             f"{len(without)} nodes of the graph have no text as their {KIND!r}, first: "
             f"{without[0]!r}; give every node a kind, or none"
         )

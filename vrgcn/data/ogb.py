@@ -15,6 +15,7 @@ import torch
 
 from vrgcn.data.named import cause, download_timeout
 from vrgcn.data.raw_files import check_raw_files
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle")
@@ -26,7 +27,7 @@ def ogb(name: str, folder: Path) -> Graph:
     try:
         from ogb.nodeproppred import PygNodePropPredDataset
     except ImportError:
-        raise ValueError(f"{name} is read by the package ogb: pip install ogb") from None
+        raise InputError(f"{name} is read by the package ogb: pip install ogb") from None
     home = folder / name.replace("-", "_")
     with tempfile.TemporaryDirectory(prefix="vrgcn-") as scratch:
         root = folder
@@ -39,7 +40,7 @@ def ogb(name: str, folder: Path) -> Graph:
                 dataset = PygNodePropPredDataset(name, root=str(root))
                 data, split = dataset[0], dataset.get_idx_split()
         except Exception as error:
-            raise ValueError(
+            raise InputError(
                 f"ogb could not load {name} ({cause(error)}). Without a network: unpack the "
                 f"archive of {name} from https://ogb.stanford.edu as {home}"
             ) from error
@@ -56,7 +57,7 @@ def check_ogb_files(home: Path) -> None:
         if _MADE in file.relative_to(home).parts[:1]:
             continue
         if file.suffix in _PICKLES:
-            raise ValueError(
+            raise InputError(
                 f"{file} is a pickle, which ogb would execute: unpack an archive whose split is a "
                 "table (split/*/train.csv.gz), or remove the file"
             )

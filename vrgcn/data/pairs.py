@@ -19,6 +19,7 @@ from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import arrow_writer, check_path
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import to_text
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
@@ -52,7 +53,7 @@ def with_given_negatives(graph: Graph, files: Mapping[str, Path]) -> Graph:
         known = pairs.known.has(negatives[:, 0], negatives[:, 1])
         if known.any():
             first = graph.names.node_ids(negatives[known][0].numpy()).to_pylist()
-            raise ValueError(
+            raise InputError(
                 f"{files[split]}: {int(known.sum()):,} of {len(known):,} negatives are known pairs "
                 f"of {pairs.relation}, first: {first[0]!r} and {first[1]!r}; leave them out"
             )
@@ -75,10 +76,10 @@ def _pairs_of(table: Table, graph: Graph, pairs: Pairs, split: str | None) -> Te
     named = [names for names in (ends_of(pairs), ENDS) if {*names} <= {*table.columns}]
     columns = list(named[0]) if named else table.columns[:2]
     if len(columns) < 2:
-        raise ValueError(f"{path}: a pair needs two columns, {' and '.join(ends_of(pairs))}")
+        raise InputError(f"{path}: a pair needs two columns, {' and '.join(ends_of(pairs))}")
     batches = list(_rows(table, columns, split))
     if not sum(map(len, batches)):
-        raise ValueError(f"{path} has no {f'{split} ' if split else ''}pairs")
+        raise InputError(f"{path} has no {f'{split} ' if split else ''}pairs")
     ends = []
     for column, kind in zip(columns, pairs.kinds or (None, None), strict=True):
         ids = [value for batch in batches for value in batch.column(column).to_pylist()]

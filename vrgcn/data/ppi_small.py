@@ -24,6 +24,7 @@ import pyarrow as pa
 import torch
 
 from vrgcn.data.named import beside, missing_files, raw_files_read
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.graph.graph import Graph
@@ -51,10 +52,10 @@ def _original(folder: Path) -> Graph:
     nodes = described["nodes"]
     rows = np.array([row_of[str(node["id"])] for node in nodes])
     if not np.array_equal(np.sort(rows), np.arange(len(nodes))):
-        raise ValueError("toy-ppi-id_map.json must give each node a row of its own, from 0")
+        raise InputError("toy-ppi-id_map.json must give each node a row of its own, from 0")
     links = np.array([(link["source"], link["target"]) for link in described["links"]], np.int64)
     if links.size and (links.min() < 0 or links.max() >= len(nodes)):
-        raise ValueError(f"{GRAPH} has a link to a node that is none")
+        raise InputError(f"{GRAPH} has a link to a node that is none")
     labels = np.zeros((len(nodes), len(next(iter(classes.values())))), dtype=np.float32)
     for row, node in zip(rows, nodes, strict=True):
         labels[row] = classes[str(node["id"])]

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.id_columns import IdColumns
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
 from vrgcn.tasks.regions import Region
@@ -76,7 +77,7 @@ def check_prediction(path: Path, task: Task, classes: int, top: int | None) -> N
     check_path(path)
     task.check_top(top, classes)
     if top is not None and path.suffix == ".npy":
-        raise ValueError(
+        raise InputError(
             f"{setting('top')}: a .npy file holds all probabilities; use .parquet or .csv"
         )
 
@@ -84,7 +85,7 @@ def check_prediction(path: Path, task: Task, classes: int, top: int | None) -> N
 def check_path(path: Path) -> None:
     """Refuse a file that could not be written."""
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"{setting('out')}: {path} must end in one of {', '.join(SUFFIXES)}")
+        raise InputError(f"{setting('out')}: {path} must end in one of {', '.join(SUFFIXES)}")
     if path.is_symlink():
         raise FileExistsError(
             f"{setting('out')}: {path} is a link, to {os.readlink(path)}; name the file itself"

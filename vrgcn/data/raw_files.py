@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array, read_header
 
 
@@ -38,7 +39,7 @@ def check_raw_files(folder: Path, files: Sequence[str]) -> None:
         except MemoryError:
             raise
         except Exception as error:  # damaged archives end in many ways
-            raise ValueError(f"{file}: {str(error) or type(error).__name__}") from None
+            raise InputError(f"{file}: {str(error) or type(error).__name__}") from None
 
 
 def read_pickle(file: Path) -> Any:
@@ -52,9 +53,9 @@ def read_pickle(file: Path) -> Any:
         try:
             value = _Unpickler(opened, size).load()
         except pickle.UnpicklingError as error:
-            raise ValueError(f"not to be unpickled: {error}") from None
+            raise InputError(f"not to be unpickled: {error}") from None
         except Exception as error:  # a damaged pickle can end in any
-            raise ValueError(f"a damaged pickle ({type(error).__name__}: {error})") from None
+            raise InputError(f"a damaged pickle ({type(error).__name__}: {error})") from None
     if sp.issparse(value):
         _check_sparse(value)
     return value
@@ -68,40 +69,40 @@ def _check_archive(file: Path) -> None:
                 header = read_header(opened)
             wanted = header.offset + math.prod(header.shape) * header.dtype.itemsize
             if wanted != member.file_size:
-                raise ValueError(f"{member.filename} claims {header.shape} of {header.dtype}")
+                raise InputError(f"{member.filename} claims {header.shape} of {header.dtype}")
         names = set(archive.namelist())
     if {"indptr.npy", "indices.npy", "shape.npy"} <= names:
         with np.load(file) as arrays:
             shape = arrays["shape"].tolist()
             if not isinstance(shape, list) or len(shape) != 2:
-                raise ValueError(f"shape is {shape}")
+                raise InputError(f"shape is {shape}")
             check_places(arrays["indptr"], arrays["indices"], *shape)
 
 
 def _check_sparse(matrix: Any) -> None:
     if matrix.format != "csr":
-        raise ValueError(f"a sparse matrix of the format {matrix.format}, not csr")
+        raise InputError(f"a sparse matrix of the format {matrix.format}, not csr")
     parts: list[Any] = [getattr(matrix, name, None) for name in ("indptr", "indices", "data")]
     shape = getattr(matrix, "_shape", None)
     whole = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts)
     if not whole or not isinstance(shape, tuple) or len(shape) != 2:
-        raise ValueError("a sparse matrix without its parts")
+        raise InputError("a sparse matrix without its parts")
     indptr, indices, data = parts
     if len(data) != len(indices) or data.dtype.kind not in "fiub":
-        raise ValueError("a sparse matrix whose values are not one number for each place")
+        raise InputError("a sparse matrix whose values are not one number for each place")
     check_places(indptr, indices, *shape)
 
 
 def check_places(indptr: Any, indices: Any, rows: Any, columns: Any) -> None:
     """Refuse a compressed matrix whose rows do not ascend or whose columns are not there."""
     if indptr.ndim != 1 or indices.ndim != 1 or {indptr.dtype.kind, indices.dtype.kind} != {"i"}:
-        raise ValueError("a sparse matrix whose places are no whole numbers")
+        raise InputError("a sparse matrix whose places are no whole numbers")
     if type(rows) is not int or type(columns) is not int or len(indptr) != rows + 1:
-        raise ValueError(f"a sparse matrix of shape {rows}, {columns} and {len(indptr) - 1} rows")
+        raise InputError(f"a sparse matrix of shape {rows}, {columns} and {len(indptr) - 1} rows")
     if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
-        raise ValueError("a sparse matrix whose rows do not ascend from 0 to its last entry")
+        raise InputError("a sparse matrix whose rows do not ascend from 0 to its last entry")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        raise ValueError(f"a sparse matrix with a column outside 0..{columns - 1}")
+        raise InputError(f"a sparse matrix with a column outside 0..{columns - 1}")
 
 
 def _empty_array(kind: Any, shape: Any, dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.tables.adjacency import Pairs, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.kept import matrix_in, write_columns
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import NODES, aligned
@@ -54,12 +55,12 @@ def reorder_graph(
     tell = on_piece or (lambda what, done: None)
     graph = load_graph(source, memory="disk")
     if graph.kinds is not None:
-        raise ValueError(
+        raise InputError(
             f"{source} has several kinds of nodes, whose order is that of the kinds: it cannot be "
             "reordered yet"
         )
     if not is_dense(graph.features):
-        raise ValueError(
+        raise InputError(
             f"{source} has sparse features, which only fit where they are in memory: there an "
             "order by parts gains nothing"
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vrgcn.data import DATASETS, OGB
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 
 META = "meta.json"  # in the folder of a graph
@@ -45,7 +46,7 @@ def find_source(
         if value is not None and text is not None
     ]
     if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)}: give one graph, not {len(given)}")
+        raise InputError(f"{' and '.join(given)}: give one graph, not {len(given)}")
     if word is not None:
         return _of_word(word, parts)
     if dataset is not None:
@@ -53,7 +54,7 @@ def find_source(
     if graph is not None:
         check_graph(graph, f"{setting('graph')}: ", parts=parts)
     if not given and needed:
-        raise ValueError(
+        raise InputError(
             "give a graph: the folder that `vrgcn import` wrote "
             f"({setting('graph', Placeholder('FOLDER'))}), or the name of a data set "
             f"({setting('dataset', Placeholder('NAME'))}; `vrgcn datasets` lists them)"
@@ -71,7 +72,7 @@ def check_graph(folder: Path, flag: str = "", *, parts: bool = False) -> None:
     if has_parts(folder):
         if parts:
             return
-        raise ValueError(
+        raise InputError(
             f"{flag}{folder} has the parts of a graph, which vrgcn train, predict and evaluate "
             "take, started by torchrun; name the graph that they were made of"
         )
@@ -87,7 +88,7 @@ def _of_word(word: str, parts: bool = False) -> Source:
     folder = Path(word)
     named = is_name(word)
     if named and (folder / META).is_file():
-        raise ValueError(
+        raise InputError(
             f"{word} is a data set, and a graph in a folder here: say "
             f"{setting('dataset', word, python=f'load_dataset({word!r})')} or "
             f"{setting('graph', word, python=repr(f'./{word}'))}"
@@ -111,12 +112,12 @@ def _check_name(dataset: str) -> None:
     if is_name(dataset):
         return
     if Path(dataset).is_dir():
-        raise ValueError(
+        raise InputError(
             f"{dataset} is a folder, not the name of a data set: say {setting('graph', dataset)}"
         )
     close = get_close_matches(dataset, DATASETS, n=1)
     hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(DATASETS)}, {OGB}*"
-    raise ValueError(f"there is no dataset {dataset!r}{hint}")
+    raise InputError(f"there is no dataset {dataset!r}{hint}")
 
 
 def _import() -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.data.tables.splits import NONE, draw_split
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import NODES
@@ -55,7 +56,7 @@ def split_by_time(
     """
     owner = NODES if graph.kinds is None else graph.target
     if graph.labels is None or owner is None:
-        raise ValueError(
+        raise InputError(
             f"a graph without labels cannot be split ({setting('train_until', train_until)}): "
             "nothing to train on"
         )
@@ -75,7 +76,7 @@ def split_by_time(
         order = torch.randperm(len(early), generator=torch.Generator().manual_seed(seed))
         codes[early[order[: len(early) // 10]]] = 1
     if not (codes == 0).any():
-        raise ValueError(
+        raise InputError(
             f"{setting('train_until', train_until)}: no labelled node is that early: there is "
             "nothing to train on"
         )
@@ -102,7 +103,7 @@ def random_split(graph: Graph, ratio: Sequence[float], seed: int = 0) -> Graph:
     """
     check_ratio(ratio)
     if graph.labels is None:
-        raise ValueError(
+        raise InputError(
             f"a graph without labels cannot be split ({setting('ratio')}): nothing to train on"
         )
     task = find_task(graph.task)

@@ -62,6 +62,7 @@ from vrgcn.data.store_kinds import (
 )
 from vrgcn.files.checksums import file_checksum, stream_checksum
 from vrgcn.files.folder import OpenFolder
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array, map_opened
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
@@ -74,7 +75,7 @@ from vrgcn.graph.validation import SPLITS
 def save_graph(graph: Graph, path: str | Path) -> None:
     """Write `graph` to the new folder `path`; parent folders are made."""
     if graph.scaling is not None:
-        raise ValueError(
+        raise InputError(
             f"the features of the graph are scaled ({graph.scaling.kind}), which a saved graph "
             "would not say, so that a model would scale it again: save it as it was before, "
             "models scale it themselves; or, to keep these numbers as features like any others, "
@@ -141,7 +142,7 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         scaled and averaged features are made once, as files in its folder `derived`
     """
     if memory not in ("ram", "disk"):
-        raise ValueError(f"memory {memory!r} is none of ram, disk")
+        raise InputError(f"memory {memory!r} is none of ram, disk")
     with opened_store(path) as folder:
         meta = read_meta(folder)
         arrays = _map_arrays(folder, meta, read_only=memory == "disk")
@@ -201,7 +202,7 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
         with folder.open(name) as file:
             found = stream_checksum(file)
         if found != meta["checksums"].get(name):
-            raise ValueError(
+            raise InputError(
                 f"{folder.path / name} is damaged: its checksum is not the one that {META} has of "
                 "it; import or save the graph again (of a named data set: delete the folder)"
             )
@@ -309,11 +310,11 @@ def _map_array(
         with folder.open(name) as opened:
             array = map_opened(opened, read_only=read_only)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{file} cannot be read as an array: {error}") from None
+        raise InputError(f"{file} cannot be read as an array: {error}") from None
     if array.shape != shape:
-        raise ValueError(f"{file} has shape {array.shape} where {META} says {shape}")
+        raise InputError(f"{file} has shape {array.shape} where {META} says {shape}")
     if str(array.dtype) != said:
-        raise ValueError(f"{file} holds {array.dtype} where {META} says {said}")
+        raise InputError(f"{file} holds {array.dtype} where {META} says {said}")
     if said not in kinds or not array.flags.c_contiguous:
-        raise ValueError(f"{file} must hold {' or '.join(kinds)}, row by row, not {array.dtype}")
+        raise InputError(f"{file} must hold {' or '.join(kinds)}, row by row, not {array.dtype}")
     return as_tensor(array)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from vrgcn.data.store_format import Matrix, Meta, matrices
 from vrgcn.data.store_kept import check_kept_values
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
 
@@ -50,7 +51,7 @@ def check_finite(file: Path, values: Tensor) -> None:
                 if values.dim() == 2:
                     row, column = divmod(place, values.shape[1])
                     where = f"node {row}, column {column}"
-                raise ValueError(f"{file} holds NaN or infinite numbers, first: {where}")
+                raise InputError(f"{file} holds NaN or infinite numbers, first: {where}")
 
 
 def check_different(file: Path, ids: pa.Array) -> None:
@@ -63,7 +64,7 @@ def check_different(file: Path, ids: pa.Array) -> None:
     again = pc.not_equal(first, pa.array(np.arange(len(ids)), first.type))
     place = pc.index(again, True).as_py()
     if place >= 0:
-        raise ValueError(
+        raise InputError(
             f"{file} gives node {place} the id {ids[place].as_py()!r}, which node "
             f"{first[place].as_py()} has too"
         )
@@ -75,7 +76,7 @@ def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
     indptr, indices = arrays[matrix.indptr], arrays[matrix.indices]
     starts, places = (path / f"{name}.npy" for name in (matrix.indptr, matrix.indices))
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices):
-        raise ValueError(
+        raise InputError(
             f"{starts} must run from 0 to the number of entries, {len(indices)}, and runs from "
             f"{int(indptr[0])} to {int(indptr[-1])}"
         )
@@ -83,7 +84,7 @@ def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
         falls = piece[1:] < piece[:-1]
         if falls.any():
             at = row + int(falls.nonzero()[0, 0])
-            raise ValueError(
+            raise InputError(
                 f"{starts}: row {at} ends at {int(indptr[at + 1])}, before it starts, at "
                 f"{int(indptr[at])}"
             )
@@ -91,7 +92,7 @@ def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
     if matrix.within is not None:
         rows, allowed = matrix.within
         if int(indptr[rows.start]) != 0 or int(indptr[rows.stop]) != len(indices):
-            raise ValueError(
+            raise InputError(
                 f"{starts} has entries outside of the rows {rows.start}..{rows.stop - 1} of the "
                 "relation's target kind"
             )
@@ -99,7 +100,7 @@ def _check_matrix(path: Path, matrix: Matrix, arrays: Arrays) -> None:
         least, most = (int(x) for x in torch.aminmax(piece))
         if least < allowed.start or most >= allowed.stop:
             at = int(((piece < allowed.start) | (piece >= allowed.stop)).nonzero()[0, 0])
-            raise ValueError(
+            raise InputError(
                 f"{places}: entry {start + at} is {int(piece[at])}, outside "
                 f"{allowed.start}..{allowed.stop - 1}"
             )
@@ -114,7 +115,7 @@ def _check_ascending(file: Path, indptr: Tensor, indices: Tensor) -> None:
         wrong = indptr[torch.searchsorted(indptr, places)] != places
         if wrong.any():
             at = int(places[wrong][0])
-            raise ValueError(
+            raise InputError(
                 f"{file}: entry {at}, {int(indices[at])}, does not ascend from the one before, "
                 f"{int(indices[at - 1])}, in the same row"
             )
@@ -128,7 +129,7 @@ def _check_labels(file: Path, meta: Meta, labels: Tensor) -> None:
         wrong, wanted = task.wrong(part, meta["num_classes"])
         if wrong.any():
             at = int(wrong.nonzero()[0, 0])
-            raise ValueError(f"{file}: node {start + at} has {part[at].tolist()}, not {wanted}")
+            raise InputError(f"{file}: node {start + at} has {part[at].tolist()}, not {wanted}")
 
 
 def _check_splits(path: Path, meta: Meta, arrays: Arrays) -> None:
@@ -139,21 +140,21 @@ def _check_splits(path: Path, meta: Meta, arrays: Arrays) -> None:
             continue
         if int(ids.min()) < 0 or int(ids.max()) >= meta["nodes"]:
             bad = int(ids[(ids < 0) | (ids >= meta["nodes"])][0])
-            raise ValueError(f"{file} names node {bad}, outside 0..{meta['nodes'] - 1}")
+            raise InputError(f"{file} names node {bad}, outside 0..{meta['nodes'] - 1}")
         if (ids[1:] <= ids[:-1]).any():
             at = int((ids[1:] <= ids[:-1]).nonzero()[0, 0])
-            raise ValueError(
+            raise InputError(
                 f"{file} must ascend, no node twice: after node {int(ids[at])} comes "
                 f"{int(ids[at + 1])}"
             )
         taken = owner[ids]
         if (taken >= 0).any():
             at = int((taken >= 0).nonzero()[0, 0])
-            raise ValueError(f"{file} has node {int(ids[at])}, and {SPLITS[int(taken[at])]} too")
+            raise InputError(f"{file} has node {int(ids[at])}, and {SPLITS[int(taken[at])]} too")
         owner[ids] = number
         unknown = _unknown(meta, arrays.get("labels"), ids)
         if unknown.any():
-            raise ValueError(f"{file} has node {int(ids[unknown][0])}, which has no label")
+            raise InputError(f"{file} has node {int(ids[unknown][0])}, which has no label")
 
 
 def _unknown(meta: Meta, labels: Tensor | None, ids: Tensor) -> Tensor:

@@ -31,6 +31,7 @@ from vrgcn.data.store_format import Meta
 from vrgcn.data.store_kinds import RELATION
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.folder import FolderReplacedError
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.files.scratch import in_use
@@ -132,9 +133,9 @@ def _mapped(file: Path, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     try:
         array = map_array(file, read_only=True)
     except ValueError as error:
-        raise ValueError(f"{damaged} ({error})") from None
+        raise InputError(f"{damaged} ({error})") from None
     if array.shape != shape or array.dtype != _numpy(dtype):
-        raise ValueError(damaged)
+        raise InputError(damaged)
     return as_tensor(array)
 
 

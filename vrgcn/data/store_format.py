@@ -27,6 +27,7 @@ from vrgcn.files.kinds import (
     one_of,
     or_null,
 )
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import parse_json
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import TASKS, find_task, is_task
@@ -181,7 +182,7 @@ def opened_store(source: Source) -> Iterator[OpenFolder]:
         if not source.exists():
             raise FileNotFoundError(f"{source}: there is no such folder")
         if not source.is_dir():
-            raise ValueError(f"{source} is not a saved graph: it is a file")
+            raise InputError(f"{source} is not a saved graph: it is a file")
     with opened_folder(source) as folder:
         yield folder
 
@@ -190,18 +191,18 @@ def read_meta(folder: OpenFolder) -> Meta:
     """The `meta.json` of a graph's folder, all entries of the right kind and in agreement."""
     path, file = folder.path, folder.path / META
     if not folder.is_file(META):
-        raise ValueError(f"{path} is not a saved graph: it has no {META}")
+        raise InputError(f"{path} is not a saved graph: it has no {META}")
     meta = parse_json(folder.read(META), str(file))
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
+        raise InputError(f"{path} is not a saved graph: {file} does not say format {FORMAT!r}")
     version = meta.get("version")
     if type(version) is not int or version != VERSION:
-        raise ValueError(
+        raise InputError(
             f"{file} has version {version!r}, and this vrgcn reads version {VERSION}: import or "
             "save the graph again"
         )
     if meta.pop(CHECKSUM, None) != value_checksum(meta):
-        raise ValueError(
+        raise InputError(
             f"{file} is damaged, or was changed by hand: its checksum is another; save the graph "
             "again"
         )
@@ -238,7 +239,7 @@ def _check_agreement(file: Path, meta: Meta) -> None:
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
-            raise ValueError(f"{file}: {text}")
+            raise InputError(f"{file}: {text}")
 
 
 def _check_blocks(file: Path, meta: Meta) -> None:
@@ -246,16 +247,16 @@ def _check_blocks(file: Path, meta: Meta) -> None:
     if meta["feature_layout"] != "blocks":
         return
     if not _BLOCKS.good(meta.get("blocks")):
-        raise ValueError(f"{file}: blocks must be {_BLOCKS.words}")
+        raise InputError(f"{file}: blocks must be {_BLOCKS.words}")
     blocks = blocks_of(meta) or []
     for number, one in enumerate(blocks):
         if one.row + one.rows > meta["nodes"] or one.column + one.width > meta["width"]:
-            raise ValueError(f"{file}: block {number} lies outside of the features")
+            raise InputError(f"{file}: block {number} lies outside of the features")
         for two in blocks[:number]:
             rows = one.row < two.row + two.rows and two.row < one.row + one.rows
             columns = one.column < two.column + two.width and two.column < one.column + one.width
             if rows and columns:
-                raise ValueError(f"{file}: block {number} overlaps another one")
+                raise InputError(f"{file}: block {number} overlaps another one")
 
 
 def _one_each(names: list[str] | None, count: int) -> bool:

@@ -12,6 +12,7 @@ from vrgcn.data.sources import META
 from vrgcn.data.store_format import IDS, Meta
 from vrgcn.data.store_kinds import ids_name, kinds_of
 from vrgcn.files.folder import OpenFolder
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.names import Names
 
 
@@ -69,11 +70,11 @@ def read_ids(folder: OpenFolder, count: int, name: str = IDS) -> pa.Array:
         table.validate(full=True)
         ids = table.column("id").combine_chunks()
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
+        raise InputError(f"{file} cannot be read as node ids: {_first_line(error)}") from None
     if ids.type not in (pa.string(), pa.large_string(), pa.int64()) or ids.null_count:
-        raise ValueError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
+        raise InputError(f"{file} must hold a text or a whole number for each node, not {ids.type}")
     if len(ids) != count:
-        raise ValueError(f"{file} has {len(ids)} ids where {META} says {count} nodes")
+        raise InputError(f"{file} has {len(ids)} ids where {META} says {count} nodes")
     return ids
 
 

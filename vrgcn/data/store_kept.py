@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kept import COLUMN_KINDS, NODES, Column, ColumnKind, Kept, dtype_of
 
 _EDGES = "edges"
@@ -97,14 +98,14 @@ def check_kept(file: Path, meta: Mapping[str, Any]) -> None:
     """Refuse kept columns of the wrong form, or of relations and kinds that are not there."""
     kept = meta.get("kept", [])
     if not (isinstance(kept, list) and all(map(_is_kept, kept))):
-        raise ValueError(f"{file}: kept must be objects of an owner, a name, a kind and classes")
+        raise InputError(f"{file}: kept must be objects of an owner, a name, a kind and classes")
     rows = _rows(meta)
     names = [(place.owner, place.name) for place in kept_places(meta)]
     if len(set(names)) < len(names):
-        raise ValueError(f"{file}: two kept columns have the same name")
+        raise InputError(f"{file}: two kept columns have the same name")
     for owner, name in names:
         if owner not in rows:
-            raise ValueError(f"{file}: kept column {name!r} is of {owner!r}, which is not there")
+            raise InputError(f"{file}: kept column {name!r} is of {owner!r}, which is not there")
 
 
 def check_kept_values(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, Tensor]) -> None:
@@ -116,7 +117,7 @@ def check_kept_values(path: Path, meta: Mapping[str, Any], arrays: Mapping[str, 
         most = 3 if place.kind == "split" else len(place.classes)
         least, largest = (int(x) for x in torch.aminmax(values))
         if least < -1 or largest >= most:
-            raise ValueError(
+            raise InputError(
                 f"{path / kept_file(number)}.npy holds {least} to {largest}, not -1 to {most - 1}"
             )
 

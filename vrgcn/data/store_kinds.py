@@ -17,6 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from vrgcn.files.kinds import is_count
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.relations import Relation, with_reverses
 from vrgcn.graph.sparse import CSR
@@ -133,9 +134,9 @@ def check_described(file: Path, meta: dict[str, Any]) -> None:
     """Refuse kinds and relations that do not agree with each other and with the counts."""
     kinds, relations = meta.get("kinds"), meta.get("relations")
     if not (isinstance(kinds, list) and kinds and all(map(_is_kind, kinds))):
-        raise ValueError(f"{file}: kinds must be objects of a name, nodes, width and ids")
+        raise InputError(f"{file}: kinds must be objects of a name, nodes, width and ids")
     if not (isinstance(relations, list) and all(map(_is_relation, relations))):
-        raise ValueError(f"{file}: relations must be objects of two kinds, a name and edges")
+        raise InputError(f"{file}: relations must be objects of two kinds, a name and edges")
     names = [kind["name"] for kind in kinds]
     triples = [relation.triple for relation in relations_of(meta)]
     wrong = {
@@ -153,7 +154,7 @@ def check_described(file: Path, meta: dict[str, Any]) -> None:
     }
     for text, is_wrong in wrong.items():
         if is_wrong:
-            raise ValueError(f"{file}: {text}")
+            raise InputError(f"{file}: {text}")
 
 
 def _is_kind(value: Any) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 
 _ROUNDS = 50  # rounds of replacing repeated edges, before giving up
@@ -59,14 +60,14 @@ class CommunitySpec:
 
     def __post_init__(self) -> None:
         if self.train + self.val + self.test > self.nodes:
-            raise ValueError(
+            raise InputError(
                 f"train, val and test are {self.train + self.val + self.test} nodes together, "
                 f"and the graph has {self.nodes}"
             )
         if not 0 <= self.homophily <= 1:
-            raise ValueError(f"homophily is a share of the edges, 0 to 1, not {self.homophily}")
+            raise InputError(f"homophily is a share of the edges, 0 to 1, not {self.homophily}")
         if self.tail <= 1 or self.spread < 1:
-            raise ValueError(
+            raise InputError(
                 f"tail must be above 1 and spread at least 1, not {self.tail} and {self.spread}"
             )
 
@@ -229,7 +230,7 @@ def _draw_edges(
         if len(keys) >= spec.pairs:
             surplus = rng.choice(len(keys), size=len(keys) - spec.pairs, replace=False)
             return np.delete(keys, surplus)
-    raise ValueError(
+    raise InputError(
         f"{spec.nodes} nodes are too few for {spec.pairs} different pairs in communities "
         f"with homophily {spec.homophily} and spread {spec.spread}; ask for fewer pairs"
     )

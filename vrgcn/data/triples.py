@@ -16,6 +16,7 @@ from vrgcn.data.databases.opening import TableOpener
 from vrgcn.data.databases.url import Place
 from vrgcn.data.predictions import arrow_writer, check_path
 from vrgcn.data.tables.reading import Table
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import Triples
@@ -37,10 +38,10 @@ def _triples_of(table: Table, graph: Graph, triples: Triples) -> Tensor:
     named = [names for names in (COLUMNS, *_OTHERS) if {*names} <= {*table.columns}]
     columns = list(named[0]) if named else table.columns[:3]
     if len(columns) < 3:
-        raise ValueError(f"{path}: a triple needs three columns, {', '.join(COLUMNS)}")
+        raise InputError(f"{path}: a triple needs three columns, {', '.join(COLUMNS)}")
     batches = [batch for _, batch in table.batches(columns)]
     if not sum(map(len, batches)):
-        raise ValueError(f"{path} has no triples")
+        raise InputError(f"{path} has no triples")
     texts = [
         [value for batch in batches for value in batch.column(name).to_pylist()] for name in columns
     ]
@@ -60,7 +61,7 @@ def _directions(path: str, column: str, texts: list[Any], triples: Triples) -> l
         try:
             known[text] = triples.find(text)
         except ValueError as error:
-            raise ValueError(f"{path}, column {column!r}, row {row + 1}: {error}") from None
+            raise InputError(f"{path}, column {column!r}, row {row + 1}: {error}") from None
     return [known[str(text)] for text in texts]
 
 

@@ -26,6 +26,7 @@ from vrgcn.diagnostics.staleness import Staleness, measure_staleness
 from vrgcn.diagnostics.trajectory import measured_objective, train_beside, visiting
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, select_columns
@@ -103,7 +104,7 @@ def diagnose(
     config, _ = choose_estimator(model, graph, config or TrainConfig(epochs=3), propagation)
     config = visiting(config, estimators)
     if passes < 2:
-        raise ValueError(f"passes must be at least 2 to tell a variance, not {passes}")
+        raise InputError(f"passes must be at least 2 to tell a variance, not {passes}")
     trajectory = train_beside(
         model,
         graph,

@@ -19,6 +19,7 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.devices import find_device
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.fit import fit
@@ -77,7 +78,7 @@ def train_beside(
     for name, estimator in estimators.items():
         try:
             trajectory.batches[name] = first.sibling(estimator)
-        except ValueError as error:  # minibatches of pairs allow no histories of gradients
+        except InputError as error:  # minibatches of pairs allow no histories of gradients
             trajectory.impossible[name] = str(error)
     followers = _Followers(trajectory, config, measured_objective(model, graph, config))
     followers.start()
@@ -154,6 +155,6 @@ class _Followers:
                     else:
                         theirs.renew(self.model)
                 theirs.commit()
-            except ValueError as error:  # sparse features under dropout have no history
+            except InputError as error:  # sparse features under dropout have no history
                 self.trajectory.impossible[name] = str(error)
                 del self.trajectory.batches[name]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.training.config import at_least
 
@@ -28,11 +29,11 @@ class DistributedConfig:
 
     def __post_init__(self) -> None:
         if self.halo not in get_args(HaloMode):
-            raise ValueError(f"halo {self.halo!r} is none of {', '.join(get_args(HaloMode))}")
+            raise InputError(f"halo {self.halo!r} is none of {', '.join(get_args(HaloMode))}")
         at_least(1, halo_every=self.halo_every)
         if not 0 < self.rank_timeout < float("inf"):
-            raise ValueError(f"rank_timeout must be positive, not {self.rank_timeout}")
+            raise InputError(f"rank_timeout must be positive, not {self.rank_timeout}")
         if self.halo == "exact" and self.halo_every > 1:
-            raise ValueError(
+            raise InputError(
                 f"halo_every is of {setting('halo', 'delayed')}: exact exchanges in every step"
             )

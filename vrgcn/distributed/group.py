@@ -20,6 +20,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
+from vrgcn.files.mistakes import InputError
+
 _MONITOR_SECONDS = 20.0  # for the processes to answer, after a timeout, that they are alive
 _LOOK_SECONDS = 0.05  # between two checks of which processes have come
 
@@ -152,7 +154,7 @@ class Group:
                 found = (False, str(error))
         good, value = self.broadcast(found)
         if not good:
-            raise ValueError(value)
+            raise InputError(value)
         return value
 
     def note(self, what: str) -> None:

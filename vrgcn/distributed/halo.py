@@ -17,6 +17,7 @@ from torch import Tensor
 from vrgcn.distributed.group import Arriving, Group
 from vrgcn.distributed.parts import Part
 from vrgcn.engine.history import History
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import CSR, offsets
 
 
@@ -43,7 +44,7 @@ class Halo:
 
     def __init__(self, part: Part, group: Group) -> None:
         if part.parts != group.size:
-            raise ValueError(
+            raise InputError(
                 f"the graph has {part.parts} parts, and there are {group.size} processes: start as "
                 "many as there are parts"
             )

@@ -31,6 +31,7 @@ from vrgcn.distributed.parts import (
     write_description,
 )
 from vrgcn.files.checksums import file_checksum
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.tensors import write_tensors
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
@@ -77,9 +78,9 @@ def write_parts(
     on_part: called with the number of each part that is written
     """
     if graph.kinds is not None:
-        raise ValueError("a graph of several kinds of nodes cannot be divided into parts yet")
+        raise InputError("a graph of several kinds of nodes cannot be divided into parts yet")
     if not is_dense(graph.features):
-        raise ValueError(
+        raise InputError(
             "the features are sparse, and parts are of dense ones: save the graph with "
             "graph.with_features(graph.features.to_dense())"
         )
@@ -131,7 +132,7 @@ class _Writer:
     def write(self, folder: Path, number: int) -> PartSize:
         own = (self.assignment == number).nonzero()[:, 0]
         if not len(own):
-            raise ValueError(f"part {number} of {self.parts} has no nodes: make fewer parts")
+            raise InputError(f"part {number} of {self.parts} has no nodes: make fewer parts")
         halo, send = self._borders(own, number)
         owners = self.assignment[halo]
         order = torch.argsort(owners, stable=True)

@@ -30,6 +30,7 @@ from vrgcn.data.store import load_graph, verify_graph
 from vrgcn.files.checksums import stream_checksum, value_checksum
 from vrgcn.files.folder import OpenFolder, opened_folder
 from vrgcn.files.kinds import COUNT, NAMES, POSITIVE, Kind, check_kinds, or_null
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import parse_json
 from vrgcn.files.tensors import map_tensors
 from vrgcn.files.writing import write_text
@@ -90,7 +91,7 @@ class Part:
         scaling = Scaling(kind)
         if kind == "standard":
             if "scaling.mean" not in self.shared:
-                raise ValueError("scaling 'standard' needs training nodes to learn from")
+                raise InputError("scaling 'standard' needs training nodes to learn from")
             scaling = Scaling(kind, self.shared["scaling.mean"], self.shared["scaling.deviation"])
         return scaling.apply_to(self.graph), scaling
 
@@ -114,17 +115,17 @@ def read_parts(folder: Path | OpenFolder) -> Description:
         file = opened.path / PARTS
         described = parse_json(opened.read(PARTS), str(file))
     if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise ValueError(
+        raise InputError(
             f"{file.parent} has no parts of a graph: {file} is not of format {FORMAT!r}"
         )
     if described.get("version") != VERSION:
-        raise ValueError(
+        raise InputError(
             f"{file} has version {described.get('version')!r} and this vrgcn reads version "
             f"{VERSION}; run vrgcn partition again"
         )
     noted = described.pop(CHECKSUM, None)
     if noted != value_checksum(described):
-        raise ValueError(f"{file} is damaged, or was changed by hand: run vrgcn partition again")
+        raise InputError(f"{file} is damaged, or was changed by hand: run vrgcn partition again")
     check_kinds(str(file), described, _KINDS)
     return described | {CHECKSUM: noted}
 
@@ -184,7 +185,7 @@ def _check_file(folder: OpenFolder, name: str, noted: str | None) -> None:
     with folder.open(name) as file:
         found = stream_checksum(file)
     if found != noted:
-        raise ValueError(
+        raise InputError(
             f"{folder.path / name} is damaged, or of another partition: its checksum is not the "
             f"one that {PARTS} has of it; copy the folders of one partition together"
         )

@@ -18,6 +18,7 @@ from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.distributed.trainer import check_agreement, weights_digest
 from vrgcn.engine.setup import set_up
 from vrgcn.files.folder import FolderReplacedError, OpenFolder
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -34,12 +35,12 @@ def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
     """Return sweeps for the outputs of own nodes by a saved model. Raise if processes found other
     parts or another model than the first, for example because files are being replaced."""
     if isinstance(saved, Average):
-        raise ValueError(
+        raise InputError(
             "an average of models is predicted for a graph as a whole, in one process: give that "
             f"with {setting('graph')}, or name a single model"
         )
     if saved.smoothing is not None:
-        raise ValueError(
+        raise InputError(
             "a model whose outputs are corrected and smoothed is predicted for a graph as a whole, "
             f"in one process: give that with {setting('graph')}"
         )

@@ -8,6 +8,7 @@ from vrgcn.distributed.group import Group
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sampler, passes_over
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.node_table import node_tables
@@ -29,26 +30,26 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
     visit: the nodes that epochs visit, "train" or "all"
     """
     if config.inductive:
-        raise ValueError(
+        raise InputError(
             f"{setting('inductive', True)} has a matrix of its own, and parts are of the whole "
             "graph: partition a graph that has the edges among training nodes alone"
         )
     for name in ("memory", "batches"):
         if getattr(config, name) != getattr(TrainConfig, name):
-            raise ValueError(
+            raise InputError(
                 f"{setting(name, getattr(config, name))} is for one process with the whole graph: "
                 "leave it out, and make more parts where memory is short"
             )
     if config.time_limit is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('time_limit')} is of one process: with parts, let the scheduler end the "
             f"job, and go on with {setting('resume')}"
         )
     lengths = group.everybody(len(graph.train))
     if not any(lengths):
-        raise ValueError("the graph has no training nodes: give it a train split")
+        raise InputError("the graph has no training nodes: give it a train split")
     if visit == "train" and not all(lengths):
-        raise ValueError(
+        raise InputError(
             f"part {lengths.index(0)} has no training nodes to visit: make fewer parts, or "
             f"{setting('visit', 'all')}"
         )
@@ -57,13 +58,13 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
 def check_model(model: nn.Module) -> None:
     """Raise if the model would differ from process to process."""
     if node_tables(model):
-        raise ValueError(
+        raise InputError(
             "the model has a row for each node of the whole graph, and each process knows a part "
             "of the nodes: train it in one process"
         )
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
-            raise ValueError(
+            raise InputError(
                 f"{name or 'the model'} ({type(module).__name__}) keeps statistics of the nodes "
                 "that it has seen, which are others in each process: use LayerNorm"
             )
@@ -78,9 +79,9 @@ def check_estimator(batches: MiniBatches, name: str) -> None:
     if not levels or (estimator.keeps and not computes):
         return
     if isinstance(estimator.sampler, str) and not _at_home(estimator, sampler):
-        raise ValueError(f"the estimator {name} needs the whole graph. {_what_works()}")
+        raise InputError(f"the estimator {name} needs the whole graph. {_what_works()}")
     if len(levels) > 1 and not passes_over(estimator.sampler):
-        raise ValueError(
+        raise InputError(
             f"the estimator {name} samples neighbours on {len(levels)} levels, and those of a "
             f"neighbour may be another process's. {_what_works()}"
         )

@@ -25,6 +25,7 @@ from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import SETTINGS
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
@@ -225,7 +226,7 @@ class PartTrainer(Trainer):
                 zeros = torch.zeros(len(known), self.objective.outputs)
                 wrong = math.isnan(metric.compute(zeros, known))
             if self.group.broadcast(wrong):
-                raise ValueError(
+                raise InputError(
                     f"{metric.title} of the {name} nodes does not exist: it needs "
                     f"{metric.needs}; choose another metric ({setting('metric')})"
                 )
@@ -234,12 +235,12 @@ class PartTrainer(Trainer):
 def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor]) -> Objective:
     """Return the objective of a part, with the facts about the labels of all training nodes."""
     if graph.labels is None:
-        raise ValueError("the graph has no labels to train on")
+        raise InputError("the graph has no labels to train on")
     # Scores cover the nodes of all processes together.
     unscored = graph.with_splits({"train": graph.train})
     needed = find_task(graph.task).needs(loss_settings(config))
     if set(needed) - shared.keys():
-        raise ValueError("the graph has no training nodes: give it a train split")
+        raise InputError("the graph has no training nodes: give it a train split")
     return TaskObjective(unscored, config, shared)
 
 
@@ -249,7 +250,7 @@ def check_agreement(group: Group, facts: dict[str, str]) -> None:
     for name, value in everybody[0].items():
         for rank, theirs in enumerate(everybody):
             if theirs[name] != value:
-                raise ValueError(
+                raise InputError(
                     f"rank {rank} has other {name} than rank 0 ({theirs[name]} and {value}): start "
                     "all processes by one command, with one vrgcn and one partition, which nobody "
                     "replaces meanwhile"

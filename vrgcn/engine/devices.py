@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from vrgcn.files.mistakes import InputError
+
 
 def find_device(name: str) -> torch.device:
     """A device by name, tried out before anything depends on it."""
@@ -12,7 +14,7 @@ def find_device(name: str) -> torch.device:
         torch.empty(1, device=device).add_(1).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(
+        raise InputError(
             f"device {name!r} cannot be used on this machine ({reason}); use 'cpu'"
         ) from None
     return device
@@ -23,5 +25,5 @@ def use_threads(threads: int | None) -> None:
     if threads is None:
         return
     if threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
+        raise InputError(f"threads must be at least 1, not {threads}")
     torch.set_num_threads(threads)

@@ -45,6 +45,7 @@ from difflib import get_close_matches
 from typing import Literal, get_args
 
 from vrgcn.engine.samplers import Sampler, check_sampler
+from vrgcn.files.mistakes import InputError
 
 Forward = Literal["sampled", "history", "corrected"]
 Backward = Literal["none", "sampled", "history", "corrected"]
@@ -68,9 +69,9 @@ class Estimator:
             check_sampler(self.sampler)
         for name, ways in (("forward", get_args(Forward)), ("backward", get_args(Backward))):
             if getattr(self, name) not in ways:
-                raise ValueError(f"{name} {getattr(self, name)!r} is none of {', '.join(ways)}")
+                raise InputError(f"{name} {getattr(self, name)!r} is none of {', '.join(ways)}")
         if self.dropout_residual and not self.history:
-            raise ValueError("an estimator with a dropout residual needs the history")
+            raise InputError("an estimator with a dropout residual needs the history")
 
     @property
     def history(self) -> bool:
@@ -121,7 +122,7 @@ def find_estimator(estimator: str | Estimator) -> Estimator:
     if len(parts) - residual != 3:
         close = get_close_matches(estimator, ESTIMATORS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ValueError(
+        raise InputError(
             f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}, nor a composition "
             f"SAMPLER/FORWARD/BACKWARD such as uniform/history/sampled{hint}"
         )
@@ -129,4 +130,4 @@ def find_estimator(estimator: str | Estimator) -> Estimator:
     try:
         return Estimator(sampler, forward, backward, residual)  # type: ignore[arg-type]
     except ValueError as error:
-        raise ValueError(f"estimator {estimator!r}: {error}") from None
+        raise InputError(f"estimator {estimator!r}: {error}") from None

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.read_ahead import gather, read_ahead
 from vrgcn.graph.sparse import CSR
@@ -123,7 +124,7 @@ class Histories:
         directory: Path | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise ValueError(f"history dtype {dtype!r} is none of {', '.join(DTYPES)}")
+            raise InputError(f"history dtype {dtype!r} is none of {', '.join(DTYPES)}")
         self.num_nodes = num_nodes
         self.dtype = DTYPES[dtype]
         # A file is mapped into the CPU's memory, wherever the model is.
@@ -149,7 +150,7 @@ class Histories:
             )
         table = self.tables[level, kind]
         if table.values.shape[1] != width:
-            raise ValueError(
+            raise InputError(
                 f"propagate call {level + 1} was given width {width}, and before "
                 f"{table.values.shape[1]}; a model must propagate the same widths every time"
             )

@@ -26,6 +26,7 @@ from vrgcn.engine.setup import Setup, set_up
 from vrgcn.engine.sweeps import fill_tables, refresh_tables
 from vrgcn.engine.thinning import history_rows
 from vrgcn.engine.visits import Visits, all_visits, reached_visits, sizes
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike, with_neighbours
 from vrgcn.graph.sparse import is_dense, select_rows
@@ -90,11 +91,11 @@ class MiniBatches:
         sampling: Mapping[str, Any] | None = None,
     ) -> None:
         if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+            raise InputError(f"batch_size must be at least 1, not {batch_size}")
         if not 1 <= run <= batch_size:
-            raise ValueError(f"run must be from 1 to batch_size, {batch_size}, not {run}")
+            raise InputError(f"run must be from 1 to batch_size, {batch_size}, not {run}")
         if sample_size < 1:
-            raise ValueError(f"sample_size must be at least 1, not {sample_size}")
+            raise InputError(f"sample_size must be at least 1, not {sample_size}")
         self.graph = graph
         self.batch_size = batch_size
         self.run = run
@@ -127,7 +128,7 @@ class MiniBatches:
         fanouts = fanout_per_level(fanout, self.setup.training.depth)
         sampler = build_sampler(estimator.sampler, fanouts, self.sampling)
         if sampler.draws_own and estimator.keeps:
-            raise ValueError(
+            raise InputError(
                 f"the sampler {estimator.sampler} draws a node's own edge like any other, and the "
                 "history is of the others alone: use it with forward 'sampled'"
             )
@@ -160,7 +161,7 @@ class MiniBatches:
         if not self.estimator.gradient_history:
             return all_visits(self.nodes)
         if not self.trained[self.nodes].any():
-            raise ValueError(
+            raise InputError(
                 "an estimator with a history of gradients needs nodes with a loss among those it "
                 "visits, and there are none: give the graph a train split, or `trained`"
             )
@@ -308,7 +309,7 @@ def check_relations(matrices: Sequence[Mapping[Relation, Any]]) -> None:
     """Refuse so many relations that tables of gradients of each would fill the memory."""
     most = max(map(len, matrices), default=0)
     if most > _MOST_RELATIONS:
-        raise ValueError(
+        raise InputError(
             f"an estimator with a history of gradients keeps a table for each level and relation, "
             f"and the model has {most} relations at a level, more than {_MOST_RELATIONS}: use the "
             f"estimator exact, ns, cv or cvd"
@@ -318,13 +319,13 @@ def check_relations(matrices: Sequence[Mapping[Relation, Any]]) -> None:
 def _visited(graph: Graph, nodes: Any, inductive: bool) -> Tensor:
     if isinstance(nodes, str):
         if nodes not in ("train", "all"):
-            raise ValueError(f"nodes must be 'train', 'all' or node ids, not {nodes!r}")
+            raise InputError(f"nodes must be 'train', 'all' or node ids, not {nodes!r}")
         if nodes == "all" and not inductive:
             return torch.arange(graph.num_nodes)
         if not len(graph.train):
-            raise ValueError("the graph has no training nodes: give it a train split")
+            raise InputError("the graph has no training nodes: give it a train split")
         return graph.train
     ids = check_nodes(nodes, graph.num_nodes)
     if len(torch.unique(ids)) != len(ids):
-        raise ValueError("nodes names some node more than once")
+        raise InputError("nodes names some node more than once")
     return ids

@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.second_hop import second_hop
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import CSR, offsets, stacked
@@ -193,7 +194,7 @@ class GraphRows:
         source = self.schema.ends[over][0]
         own = self.schema.kinds.range(source)
         if table.shape[0] != len(own):
-            raise ValueError(
+            raise InputError(
                 f"propagate.tables over {over!r} takes a table with a row for each of the "
                 f"{len(own):,} nodes of kind {source!r}, not {table.shape[0]:,}"
             )
@@ -212,7 +213,7 @@ class GraphRows:
 
 def _check_table(table: Tensor, nodes: int) -> None:
     if table.shape[0] != nodes:
-        raise ValueError(
+        raise InputError(
             f"propagate.table takes a table with a row for each of the graph's {nodes:,} nodes, "
             f"not {table.shape[0]:,}"
         )

@@ -20,6 +20,7 @@ from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import version
 from vrgcn.engine.way_back import WayBack
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import is_dense, is_sparse
 from vrgcn.pyg.forward import run_forward
 
@@ -189,7 +190,7 @@ class FirstPass:
             average = (hop.history.to(features.device) @ features).to(h.device, h.dtype)
             return add_own(hop, h, average)
         if not is_dense(h):
-            raise ValueError(
+            raise InputError(
                 "sparse features under dropout have no history; put dropout after the propagation "
                 "(order='after'), or use the estimator cvd, two-way-cv, exact, ns or is"
             )

@@ -14,6 +14,7 @@ from vrgcn.engine.plan import Back, Hop, Level, Plan, Relation
 from vrgcn.engine.relabel import Relabel
 from vrgcn.engine.samplers import Sampler
 from vrgcn.engine.thinning import history_rows
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, offsets
 
@@ -46,7 +47,7 @@ class Planner:
         history_cap: int | None = None,
     ) -> None:
         if history_cap is not None and history_cap < 1:
-            raise ValueError(f"history_cap must be at least 1, not {history_cap}")
+            raise InputError(f"history_cap must be at least 1, not {history_cap}")
         self.matrices = matrices
         self.sampler = sampler
         self.history = history

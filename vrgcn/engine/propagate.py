@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Relation
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import concatenate, first_rows, spread_rows
 
@@ -181,7 +182,7 @@ class Propagate:
         within it."""
         kinds, nodes = self._rows.schema.kinds, self.nodes
         if kinds is None:
-            raise ValueError(f"the graph has no kinds of nodes, and the model asks for {kind!r}")
+            raise InputError(f"the graph has no kinds of nodes, and the model asks for {kind!r}")
         own = kinds.range(kind)
         rows = ((nodes >= own.start) & (nodes < own.stop)).nonzero()[:, 0]
         return rows, nodes[rows] - own.start

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from vrgcn.engine.averages import AveragedFeatures
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import (
@@ -241,7 +242,7 @@ def look(
     P = _matrices(rule, visible, asked)
     _check_relations(training, P)
     if preprocess and training.depth and not training.features_first:
-        raise ValueError(NOT_THE_FEATURES)
+        raise InputError(NOT_THE_FEATURES)
     preprocess = training.features_first if preprocess is None else preprocess
     averages = _averages(P, None if inductive else rule, graph, directory)
     return Setup(
@@ -263,7 +264,7 @@ def propagation_of(model: nn.Module) -> PropagationLike:
     model that was trained by a matrix of the user's has to be given that matrix again."""
     trained_on = find_trained_on(model)
     if trained_on is not None and trained_on.own_matrix:
-        raise ValueError(
+        raise InputError(
             "the model was trained by a propagation that you gave: give it again, propagation=..."
         )
     if is_pyg(model):
@@ -280,7 +281,7 @@ def note_propagation(model: nn.Module, name: str) -> None:
 def _check_pyg(model: nn.Module, propagation: PropagationLike | None) -> None:
     check_model(model)
     if propagation is not None:
-        raise ValueError(
+        raise InputError(
             "the layers of a PyG model bring their own matrices: leave "
             f"{setting('propagation')} out"
         )
@@ -302,7 +303,7 @@ def _matrices(
     if not isinstance(rule, Mapping):
         return {None: build_propagation(rule, graph)}
     if not rule:
-        raise ValueError("propagation names no relation: give a matrix for each")
+        raise InputError("propagation names no relation: give a matrix for each")
     return {over: build_propagation(part, graph) for over, part in rule.items()}
 
 
@@ -311,12 +312,12 @@ def _of_kinds(rule: Rule, graph: Graph, over: Relation) -> Propagation:
     if over is None:
         return build_propagation(rule, graph)
     if over not in graph.relations:
-        raise ValueError(
+        raise InputError(
             f"the model propagates over {over!r}, which is no relation of this graph; it has "
             f"{', '.join(graph.relations) or 'none'}"
         )
     if not isinstance(rule, str):
-        raise ValueError(
+        raise InputError(
             "one matrix cannot stand for several relations: give the name of a rule, or a dict "
             "with a matrix for each relation"
         )
@@ -346,7 +347,7 @@ def _averages(
 def _check_inductive(rule: PropagationLike, inductive: bool) -> None:
     parts = list(rule.values()) if isinstance(rule, Mapping) else [rule]
     if inductive and any(not isinstance(part, str) and not callable(part) for part in parts):
-        raise ValueError(
+        raise InputError(
             "inductive training has a propagation matrix of its own: give a function from a "
             "graph to a Propagation instead of one matrix"
         )
@@ -358,9 +359,9 @@ def _check_relations(trace: Trace, P: Mapping[Relation, Propagation]) -> None:
             continue
         if over is None:
             names = ", ".join(map(repr, P))
-            raise ValueError(f"propagation has the relations {names}: call propagate(h, over=...)")
+            raise InputError(f"propagation has the relations {names}: call propagate(h, over=...)")
         known = [repr(name) for name in P if name is not None]
-        raise ValueError(
+        raise InputError(
             f"the model propagates over {over!r}, and propagation has "
             f"{', '.join(known) or 'one matrix without a name'}; give a dict with a matrix for each"
         )

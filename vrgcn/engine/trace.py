@@ -13,6 +13,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from vrgcn.engine.node_rows import LonelyRows
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Answer, Propagate
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import first_rows, full_precision, is_dense, select_rows
@@ -81,7 +82,7 @@ def trace(
 
     def answer(level: int, over: Relation, h: Tensor) -> Tensor:
         if level == _MOST_LEVELS:
-            raise ValueError(
+            raise InputError(
                 f"the model calls propagate more than {_MOST_LEVELS:,} times: give it fewer layers"
             )
         if level == len(levels):
@@ -151,7 +152,7 @@ def _check_dtypes(model: nn.Module, features: Tensor) -> None:
 def _check_width(model: nn.Module, features: Tensor) -> None:
     width = getattr(model, "arguments", {}).get("in_features", features.shape[1])
     if width != features.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"the model was made for {width} feature columns (in_features), and the graph has "
             f"{features.shape[1]}"
         )
@@ -169,7 +170,7 @@ def _check_kinds(model: nn.Module, schema: Schema) -> None:
             ", ".join(f"{kind} ({width} columns)" for kind, width in part.items()) or "none"
             for part in (wanted, found)
         )
-        raise ValueError(f"the model was made for the kinds {mine}, and the graph has {theirs}")
+        raise InputError(f"the model was made for the kinds {mine}, and the graph has {theirs}")
 
 
 @contextmanager

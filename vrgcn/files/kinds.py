@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from vrgcn.files.mistakes import InputError
+
 
 class Kind(NamedTuple):
     """good: whether a value will do; words: what is wanted, after "must be" """
@@ -17,10 +19,10 @@ def check_kinds(where: str, entries: Mapping[str, Any], kinds: Mapping[str, Kind
     """Refuse entries that are missing or of another kind. where: the file's name, for errors"""
     missing = [name for name in kinds if name not in entries]
     if missing:
-        raise ValueError(f"{where} lacks {', '.join(missing)}")
+        raise InputError(f"{where} lacks {', '.join(missing)}")
     for name, kind in kinds.items():
         if not kind.good(entries[name]):
-            raise ValueError(f"{where}: {name} must be {kind.words}, not {shown(entries[name])}")
+            raise InputError(f"{where}: {name} must be {kind.words}, not {shown(entries[name])}")
 
 
 def one_of(*names: str) -> Kind:

@@ -17,6 +17,8 @@ from typing import IO, Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vrgcn.files.mistakes import InputError
+
 _MOST_HEADER = 10_000  # bytes; NumPy's own limit for untrusted files
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}  # version 3 is for fields with names, which we never read
 
@@ -49,7 +51,7 @@ def map_opened(opened: BinaryIO, *, read_only: bool = False) -> NDArray[Any]:
     size = os.fstat(opened.fileno()).st_size
     wanted = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if size != wanted:
-        raise ValueError(
+        raise InputError(
             f"its header says {header.shape} of {header.dtype}, {wanted:,} bytes, and it has "
             f"{size:,}"
         )
@@ -63,24 +65,24 @@ def read_header(file: IO[bytes]) -> Header:
     """The header of an `.npy` file, which is read up to the first number."""
     start = file.read(8)
     if start[:4] == b"PK\x03\x04":
-        raise ValueError("it is an archive of several arrays (.npz), not one array")
+        raise InputError("it is an archive of several arrays (.npz), not one array")
     if len(start) < 8 or start[:6] != b"\x93NUMPY":
-        raise ValueError("it does not begin as an .npy file does")
+        raise InputError("it does not begin as an .npy file does")
     version = (start[6], start[7])
     if version not in _LENGTH_BYTES:
-        raise ValueError(f"it is of version {version[0]}.{version[1]} of the .npy format")
+        raise InputError(f"it is of version {version[0]}.{version[1]} of the .npy format")
     length = int.from_bytes(file.read(_LENGTH_BYTES[version]), "little")
     if length > _MOST_HEADER:
-        raise ValueError(f"its header claims {length:,} bytes")
+        raise InputError(f"its header claims {length:,} bytes")
     header = _PYTHON_2_LONG.sub(r"\1", file.read(length).decode("latin1"))
     try:
         described = ast.literal_eval(header)
         shape, dtype = described["shape"], np.lib.format.descr_to_dtype(described["descr"])
         order: Literal["C", "F"] = "F" if described["fortran_order"] else "C"
     except Exception:  # text that is no Python, or of other things: there are many ways
-        raise ValueError("its header is damaged") from None
+        raise InputError("its header is damaged") from None
     if dtype.hasobject or dtype.fields is not None or dtype.subdtype is not None:
-        raise ValueError(f"it holds {dtype}, not plain numbers")
+        raise InputError(f"it holds {dtype}, not plain numbers")
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"its shape is {shape}")
+        raise InputError(f"its shape is {shape}")
     return Header(shape, dtype, order, file.tell())

@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
+
 MOST_TOML = 1 << 16  # bytes; options take a few thousand
 # tomllib takes time quadratic in the parts of a dotted key, which is on one line. Options have
 # keys without dots; paths, names and numbers have some.
@@ -23,9 +25,9 @@ def parse_json(text: str | bytes, where: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError(f"{where} is not valid JSON: it is nested too deeply") from None
+        raise InputError(f"{where} is not valid JSON: it is nested too deeply") from None
     except ValueError as error:  # bad JSON or UTF-8, or a number of thousands of digits
-        raise ValueError(f"{where} is not valid JSON: {error}") from None
+        raise InputError(f"{where} is not valid JSON: {error}") from None
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     with open(file, "rb") as opened:
         data = opened.read(MOST_TOML + 1)
     if len(data) > MOST_TOML:
-        raise ValueError(
+        raise InputError(
             f"{file}: not a TOML file of options: it has more than {MOST_TOML:,} bytes; name the "
             "config.toml of a run, or a file like it"
         )
@@ -43,13 +45,13 @@ def read_toml(file: Path) -> dict[str, Any]:
         _check_dots(text)
         return tomllib.loads(text)
     except RecursionError:
-        raise ValueError(f"{file}: not a TOML file: it is nested too deeply") from None
+        raise InputError(f"{file}: not a TOML file: it is nested too deeply") from None
     except ValueError as error:  # bad TOML or UTF-8, or a number of thousands of digits
-        raise ValueError(f"{file}: not a TOML file: {error}") from None
+        raise InputError(f"{file}: not a TOML file: {error}") from None
 
 
 def _check_dots(text: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         dots = line.count(".")
         if dots > _MOST_DOTS:
-            raise ValueError(f"line {number} has {dots:,} dots; keys of options have none")
+            raise InputError(f"line {number} has {dots:,} dots; keys of options have none")

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from vrgcn.files.mistakes import InputError
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -61,7 +63,7 @@ def known_names(group: str, ours: Iterable[str]) -> str:
 def check_own(group: str, name: str) -> None:
     """Raise if a package has a plug-in of the same name as a part of vrgcn."""
     if is_plugin(group, name):
-        raise ValueError(
+        raise InputError(
             f"{name!r} is a name of vrgcn's own, and {_packages(group, name)} has an entry point "
             f"{name!r} in the group {group}: a plug-in cannot replace it; rename the entry point, "
             "or uninstall the package"
@@ -72,7 +74,7 @@ def load_plugin(group: str, name: str) -> Any:
     """Import and return the plug-in of a name, which `is_plugin` knows."""
     points = _found(group)[name]
     if len({(point.value, _package(point)) for point in points}) > 1:
-        raise ValueError(
+        raise InputError(
             f"several packages have an entry point {name!r} in the group {group}: "
             f"{_packages(group, name)}; uninstall all but one"
         )
@@ -80,7 +82,7 @@ def load_plugin(group: str, name: str) -> Any:
         return points[0].load()
     except Exception as error:  # whatever the package's own code raises
         reason = (str(error).splitlines() or [""])[0]
-        raise ValueError(
+        raise InputError(
             f"the plug-in {name!r} of {_package(points[0])} cannot be loaded "
             f"({points[0].value}): {type(error).__name__}: {reason}; reinstall the package, or ask "
             "its authors"

@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from vrgcn.files.folder import path_of
+from vrgcn.files.mistakes import InputError
 
 PIECE = 1 << 24  # bytes that are copied at once where a tensor cannot be written as it lies
 DTYPES = {
@@ -68,7 +69,7 @@ def map_tensors(opened: BinaryIO) -> tuple[dict[str, Tensor], dict[str, str]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, file.metadata() or {}
     except (SafetensorError, ValueError, OverflowError) as error:
-        raise ValueError(
+        raise InputError(
             f"{opened.name}: not a safetensors file, or not all of one: {error}"
         ) from None
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.block import Block, all_rows
 from vrgcn.graph.sparse import (
     CSR,
@@ -184,7 +185,7 @@ class Blocks(Tensor):
     def plus(self, other: Tensor, alpha: float = 1) -> Blocks:
         """self + alpha * other, of the same shape; blocks of the same columns become one."""
         if other.shape != self.shape:
-            raise ValueError(f"blocks of {tuple(self.shape)} and {tuple(other.shape)} do not add")
+            raise InputError(f"blocks of {tuple(self.shape)} and {tuple(other.shape)} do not add")
         blocks = list(self.blocks)
         for new in Blocks.of(scale_rows(alpha, other)).blocks:
             place = next((i for i, old in enumerate(blocks) if self._match(old, new)), None)

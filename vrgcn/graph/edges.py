@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import CSR, offsets
 
 
@@ -32,7 +33,7 @@ def build_adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undire
         key, group = torch.unique(key, return_inverse=True)
         values = torch.zeros(len(key), dtype=weight.dtype).index_add_(0, group, weight).float()
         if not torch.isfinite(values).all():
-            raise ValueError("the weights of repeated edges sum to more than 32 bits hold")
+            raise InputError("the weights of repeated edges sum to more than 32 bits hold")
     rows = torch.div(key, num_nodes, rounding_mode="floor")
     counts = torch.bincount(rows, minlength=num_nodes)
     return CSR(offsets(counts), key - rows * num_nodes, values, num_nodes)

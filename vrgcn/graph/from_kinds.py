@@ -12,6 +12,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.edges import build_adjacency
 from vrgcn.graph.graph import Graph
@@ -48,7 +49,7 @@ def graph_from_kinds(
     """See `Graph.from_kinds`."""
     tables = {kind: _features(kind, given, ids.get(kind)) for kind, given in features.items()}
     if len(labels) > 1:
-        raise ValueError(f"labels belong to one kind of nodes, not to {', '.join(labels)}")
+        raise InputError(f"labels belong to one kind of nodes, not to {', '.join(labels)}")
     target = next(iter(labels), target)
     sizes = {kind: x if isinstance(x, int) else x.shape[0] for kind, x in tables.items()}
     widths = {kind: 0 if isinstance(x, int) else x.shape[1] for kind, x in tables.items()}
@@ -57,7 +58,7 @@ def graph_from_kinds(
     _check_owners(kinds, given)
     for triple in undirected:
         if triple not in given:
-            raise ValueError(f"undirected names {relation_name(triple)!r}, and edges do not")
+            raise InputError(f"undirected names {relation_name(triple)!r}, and edges do not")
     own = kinds.range(target) if target is not None else range(0)
     y, num_classes, task = check_labels(labels.get(target or ""), num_classes, len(own), task)
     parts = dict(zip(splits, check_splits(dict(splits), len(own)), strict=True))
@@ -85,7 +86,7 @@ def graph_from_kinds(
     kept = _kept_of_nodes(kinds, node_columns)
     for triple, own_columns in edge_columns.items():
         if triple not in given:
-            raise ValueError(f"edge_columns name {triple!r}, and edges do not")
+            raise InputError(f"edge_columns name {triple!r}, and edges do not")
         kept |= _kept_of_edges(kinds, given[triple], edges[triple], own_columns)
     return graph.replace(kept=kept)
 
@@ -94,7 +95,7 @@ def _check_owners(kinds: Kinds, relations: Iterable[Triple]) -> None:
     """Raise if a relation is called as a kind: kept columns belong to one or the other by name."""
     for triple in relations:
         if relation_name(triple) in kinds.sizes:
-            raise ValueError(
+            raise InputError(
                 f"{relation_name(triple)!r} is the name of a kind and of a relation: give another "
                 "name to one of them"
             )
@@ -118,7 +119,7 @@ def _kept_of_edges(
     try:
         read = read_columns(columns, ends.shape[1])
     except ValueError as error:
-        raise ValueError(f"relation {relation.name!r}: {error}") from None
+        raise InputError(f"relation {relation.name!r}: {error}") from None
     kept = aligned(relation.adjacency, ends[0], ends[1], read, relation.undirected)
     return {relation.name: kept}
 
@@ -181,7 +182,7 @@ def _features(kind: str, given: Any, ids: Any) -> Tensor | int:
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return int(given)
     if given is None:
-        raise ValueError(
+        raise InputError(
             f"kind {kind!r} has no features: give the number of its nodes, or their ids"
         )
     try:
@@ -192,13 +193,13 @@ def _features(kind: str, given: Any, ids: Any) -> Tensor | int:
 
 def _relation(kinds: Kinds, triple: Triple, given: Any, undirected: Collection[Triple]) -> Relation:
     if len(triple) != 3:
-        raise ValueError(f"edges are named (source kind, relation, target kind), not {triple!r}")
+        raise InputError(f"edges are named (source kind, relation, target kind), not {triple!r}")
     name = relation_name(triple)
     for kind in (triple[0], triple[2]):
         try:
             kinds.check(kind)
         except ValueError as error:
-            raise ValueError(f"relation {name!r}: {error}") from None
+            raise InputError(f"relation {name!r}: {error}") from None
     edge_index, weight = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     try:
         sizes = kinds.sizes[triple[0]], kinds.sizes[triple[2]]
@@ -207,7 +208,7 @@ def _relation(kinds: Kinds, triple: Triple, given: Any, undirected: Collection[T
         raise type(error)(f"relation {name!r}: {error}") from None
     both = triple in undirected
     if both and triple[0] != triple[2]:
-        raise ValueError(f"relation {name!r} joins two kinds: it cannot be undirected")
+        raise InputError(f"relation {name!r} joins two kinds: it cannot be undirected")
     adjacency = build_adjacency(shifted(kinds, triple, edges), weight, kinds.num_nodes, both)
     return Relation(triple, adjacency, undirected=both)
 
@@ -223,7 +224,7 @@ def check_ends(
             outside = (row < 0) | (row >= count)
             if outside.any():
                 first = int(outside.nonzero()[0, 0])
-                raise ValueError(
+                raise InputError(
                     f"{int(outside.sum())} edges name a {end} outside 0..{count - 1}, first: edge "
                     f"{first} from {int(edges[0, first])} to {int(edges[1, first])}"
                 )
@@ -241,7 +242,7 @@ def _column_names(
         width = 0 if isinstance(x, int) else x.shape[1]
         own = columns.get(kind) or [str(column) for column in range(width)]
         if len(own) != width:
-            raise ValueError(f"kind {kind!r} has {width} feature columns and {len(own)} names")
+            raise InputError(f"kind {kind!r} has {width} feature columns and {len(own)} names")
         found += [f"{kind}.{column}" for column in own]
     return found
 
@@ -250,5 +251,5 @@ def _ids(kinds: Kinds, kind: str, given: Any) -> pa.Array:
     kinds.check(kind)
     ids = given if isinstance(given, pa.Array) else pa.array(given)
     if len(ids) != kinds.sizes[kind]:
-        raise ValueError(f"kind {kind!r} has {kinds.sizes[kind]} nodes and {len(ids)} ids")
+        raise InputError(f"kind {kind!r} has {kinds.sizes[kind]} nodes and {len(ids)} ids")
     return ids

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.edges import build_adjacency, edges_among
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
@@ -314,7 +315,7 @@ class Graph:
     def split(self, name: str) -> Tensor:
         """Node ids of `train`, `val` or `test`."""
         if name not in SPLITS:
-            raise ValueError(f"there is no split {name!r}; there are {', '.join(SPLITS)}")
+            raise InputError(f"there is no split {name!r}; there are {', '.join(SPLITS)}")
         ids: Tensor = getattr(self, name)
         return ids
 
@@ -489,11 +490,11 @@ class Graph:
             if not len(ids):
                 continue
             if self.labels is None:
-                raise ValueError(f"there is a {name} split but there are no labels")
+                raise InputError(f"there is a {name} split but there are no labels")
             known = self.labelled[ids]
             if not known.all():
                 first = int(ids[~known][0])
-                raise ValueError(
+                raise InputError(
                     f"{name} has {int((~known).sum())} nodes without a label, first: node {first}; "
                     "leave them out of the split"
                 )

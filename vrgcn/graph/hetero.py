@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.from_kinds import split_features
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pyg import edge_index_of, edge_weight_of, labels_of, mask_of
@@ -22,7 +23,7 @@ def graph_from_hetero(data: Any, task: str | None = None) -> Graph:
     """
     labelled = [kind for kind in data.node_types if getattr(data[kind], "y", None) is not None]
     if len(labelled) > 1:
-        raise ValueError(
+        raise InputError(
             f"several node types have y: {', '.join(labelled)}. Labels belong to one kind: leave "
             "the others out, del data['...'].y"
         )
@@ -32,7 +33,7 @@ def graph_from_hetero(data: Any, task: str | None = None) -> Graph:
         x = getattr(data[kind], "x", None)
         count = data[kind].num_nodes if x is None else None
         if x is None and count is None:
-            raise ValueError(f"data[{kind!r}] has neither x nor num_nodes: set one of them")
+            raise InputError(f"data[{kind!r}] has neither x nor num_nodes: set one of them")
         features[kind] = count if x is None else x
     edges = {}
     for triple in data.edge_types:
@@ -83,7 +84,7 @@ def _is_reverse(data: Any, triple: Triple) -> bool:
         return False
     mine, other = edge_index_of(data[triple]), edge_index_of(data[others[0]])
     if not torch.equal(_sorted(mine.flip(0)), _sorted(other)):
-        raise ValueError(
+        raise InputError(
             f"the edge type {relation_name(triple)!r} has the name of the reverse of "
             f"{relation_name(others[0])!r} and other edges: give it another name"
         )

@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.split_words import SPLIT_WORDS
 
@@ -123,18 +124,18 @@ def column_of(name: str, given: Any, rows: int) -> Column:
     """
     column = given if isinstance(given, Column) else _read(name, given)
     if len(column) != rows:
-        raise ValueError(f"column {name!r} has {len(column)} values for {rows} rows")
+        raise InputError(f"column {name!r} has {len(column)} values for {rows} rows")
     if column.values.dim() != 1 or column.values.dtype != dtype_of(column.kind):
-        raise ValueError(
+        raise InputError(
             f"column {name!r} of kind {column.kind} must be (rows,) {dtype_of(column.kind)}, not "
             f"{tuple(column.values.shape)} {column.values.dtype}"
         )
     if column.values.isinf().any():
         first = int(column.values.isinf().nonzero()[0, 0])
-        raise ValueError(f"column {name!r} is infinite, first in row {first}")
+        raise InputError(f"column {name!r} is infinite, first in row {first}")
     most = {"class": len(column.classes), "split": 3}.get(column.kind)
     if most is not None and ((column.values < -1) | (column.values >= most)).any():
-        raise ValueError(f"column {name!r} of kind {column.kind} must be from -1 to {most - 1}")
+        raise InputError(f"column {name!r} of kind {column.kind} must be from -1 to {most - 1}")
     return column
 
 
@@ -147,7 +148,7 @@ def _read(name: str, given: Any) -> Column:
     if array.dtype.kind in "biuf":
         return Column("number", torch.from_numpy(array.astype(np.float64)))
     if array.dtype.kind not in "UO" or array.ndim != 1:
-        raise ValueError(f"column {name!r} holds {array.dtype}: give numbers, dates or texts")
+        raise InputError(f"column {name!r} holds {array.dtype}: give numbers, dates or texts")
     texts = ["" if _nothing(value) else str(value) for value in array.tolist()]
     words = {text.strip().lower() for text in texts if text}
     if words and words <= SPLIT_WORDS.keys():

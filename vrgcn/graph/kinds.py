@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.kinds import is_text
+from vrgcn.files.mistakes import InputError
 
 BETWEEN = "\x1f"  # kind and id, where both are one text
 
@@ -29,14 +30,14 @@ class Kinds:
 
     def __post_init__(self) -> None:
         if not self.sizes:
-            raise ValueError("a graph of several kinds needs at least one kind of nodes")
+            raise InputError("a graph of several kinds needs at least one kind of nodes")
         for name, size in self.sizes.items():
             if not name or not is_text(name):
-                raise ValueError(f"the name of a kind must be a text, not {name!r}")
+                raise InputError(f"the name of a kind must be a text, not {name!r}")
             if BETWEEN in name:
-                raise ValueError(f"the name of a kind cannot hold {BETWEEN!r}: {name!r}")
+                raise InputError(f"the name of a kind cannot hold {BETWEEN!r}: {name!r}")
             if size < 1:
-                raise ValueError(f"kind {name!r} has no nodes: leave it out")
+                raise InputError(f"kind {name!r} has no nodes: leave it out")
         if self.target is not None:
             self.check(self.target)
 
@@ -93,4 +94,4 @@ class Kinds:
         if kind not in self.sizes:
             near = get_close_matches(str(kind), self.names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"there is no kind {kind!r}; there are {', '.join(self.names)}{hint}")
+            raise InputError(f"there is no kind {kind!r}; there are {', '.join(self.names)}{hint}")

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from vrgcn.files.kinds import is_text
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import BETWEEN, Kinds
 
 
@@ -49,16 +50,16 @@ class Names:
             if names is None:
                 continue
             if len(names) != count:
-                raise ValueError(f"names has {len(names)} {kind}, and the graph {count}")
+                raise InputError(f"names has {len(names)} {kind}, and the graph {count}")
             if isinstance(names, list) and not all(map(is_text, names)):
                 odd = next(name for name in names if not is_text(name))
-                raise ValueError(f"names of {kind} must be texts, not {odd!r}")
+                raise InputError(f"names of {kind} must be texts, not {odd!r}")
             if isinstance(names, list) and len(set(names)) < count:
                 [(twice, _)] = Counter(names).most_common(1)
-                raise ValueError(f"names calls several {kind} {twice!r}; all must differ")
+                raise InputError(f"names calls several {kind} {twice!r}; all must differ")
         for name, ids in self.by_kind.items():
             if self.kinds is None or len(ids) != self.kinds.sizes.get(name):
-                raise ValueError(f"names has {len(ids)} ids of kind {name!r}, and the graph others")
+                raise InputError(f"names has {len(ids)} ids of kind {name!r}, and the graph others")
 
     def node_ids(self, places: NDArray[np.int64]) -> pa.Array:
         """The user's ids of the nodes at some places; where they are of several kinds, texts that
@@ -113,13 +114,13 @@ class Names:
         if self.kinds is not None:
             kind = kind or self.kinds.target
             if kind is None:
-                raise ValueError(
+                raise InputError(
                     f"{where}: nodes are of several kinds ({', '.join(self.kinds.names)}): say "
                     "which kind the ids are of"
                 )
             own, first = self.ids_of(kind).cast(pa.string()), self.kinds.range(kind).start
         elif kind is not None:
-            raise ValueError(f"{where}: the graph has no kinds of nodes, and {kind!r} is asked for")
+            raise InputError(f"{where}: the graph has no kinds of nodes, and {kind!r} is asked for")
         elif self.nodes is None:
             own = pa.array(np.arange(num_nodes)).cast(pa.string())
         else:
@@ -129,7 +130,7 @@ class Names:
         if missing.any():
             lacking = values[int(missing.nonzero()[0][0])].as_py()
             of = f" of kind {kind!r}" if self.kinds is not None else ""
-            raise ValueError(
+            raise InputError(
                 f"{where}: {int(missing.sum())} nodes are not in the graph{of}, first: {lacking!r}"
             )
         return places.to_numpy().astype(np.int64) + first

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.files.memory import free_memory
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell
 from vrgcn.graph.propagation import is_symmetric, row_runs
@@ -58,11 +59,11 @@ def partition(
     tell: told the share of the passes over the stream that is done, which may end before all are
     """
     if parts < 1:
-        raise ValueError(f"a graph has at least 1 part, not {parts}")
+        raise InputError(f"a graph has at least 1 part, not {parts}")
     if parts > max(graph.num_nodes, 1):
-        raise ValueError(f"{parts} parts of a graph of {graph.num_nodes} nodes: some had none")
+        raise InputError(f"{parts} parts of a graph of {graph.num_nodes} nodes: some had none")
     if method not in ("auto", "metis", "ldg"):
-        raise ValueError(f"method {method!r} is none of auto, metis, ldg")
+        raise InputError(f"method {method!r} is none of auto, metis, ldg")
     if parts == 1:
         return torch.zeros(graph.num_nodes, dtype=torch.int64)
     matrices = _directions(graph.adjacency)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation
@@ -147,14 +148,14 @@ class Propagation:
             matrix = torch.as_tensor(matrix).cpu()
             shape = tuple(matrix.shape)
         if len(shape) != 2 or shape[0] != shape[1]:
-            raise ValueError(f"a propagation matrix must be square, not of shape {shape}")
+            raise InputError(f"a propagation matrix must be square, not of shape {shape}")
         if isinstance(matrix, Tensor):
             sparse = matrix.to_sparse_coo().coalesce()
             rows, columns = sparse.indices()
             values = sparse.values()
         values = values.to(dtype)
         if not torch.isfinite(values).all():
-            raise ValueError("the propagation matrix holds NaN or infinite entries")
+            raise InputError("the propagation matrix holds NaN or infinite entries")
         entries = _from_entries(rows.long(), columns.long(), values, shape[0])
         adjacency, loops = without_loops(entries)
         return Propagation(0.0 if loops is None else loops.to(dtype), None, adjacency, None, dtype)
@@ -310,9 +311,9 @@ def build_propagation(rule: Rule, graph: Graph) -> Propagation:
     elif not isinstance(rule, str):
         P = Propagation.from_matrix(rule, graph.dtype)
     else:
-        raise ValueError(f"propagation {rule!r} is none of {', '.join(PROPAGATIONS)}")
+        raise InputError(f"propagation {rule!r} is none of {', '.join(PROPAGATIONS)}")
     if P.num_nodes != graph.num_nodes:
-        raise ValueError(
+        raise InputError(
             f"the propagation matrix has {P.num_nodes} rows and the graph {graph.num_nodes} nodes"
         )
     return P
@@ -438,7 +439,7 @@ def _refuse_negative(graph: Graph, name: str) -> None:
         ends = torch.stack([A.indices[entry], row]).numpy()
         source, target = graph.names.node_ids(ends).to_pylist()
         count = "1 edge has" if len(bad) == 1 else f"{len(bad)} edges have"
-        raise ValueError(
+        raise InputError(
             f"{count} a negative weight, first: {float(A.values[entry]):g} on "
             f"the edge from {source} to {target}. An average by '{name}' needs weights that are "
             f"not negative: import the tables again without the weights ({setting('drop')} and the "

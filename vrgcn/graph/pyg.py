@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import in_blocks
 from vrgcn.graph.validation import SPLITS, as_tensor
@@ -25,7 +26,7 @@ def graph_from_pyg(data: Any, task: str | None = None) -> Graph:
 
         return graph_from_hetero(data, task)
     if getattr(data, "x", None) is None:
-        raise ValueError("data.x is missing: a graph needs node features (nodes, width)")
+        raise InputError("data.x is missing: a graph needs node features (nodes, width)")
     return Graph(
         edge_index_of(data),
         data.x,
@@ -63,7 +64,7 @@ def edge_index_of(data: Any) -> Tensor:
     edge_index = getattr(data, "edge_index", None)
     if isinstance(edge_index, Tensor):
         return edge_index.as_subclass(Tensor)
-    raise ValueError(
+    raise InputError(
         "data.edge_index is missing: vrgcn reads (2, edges) tensors, not adj_t; leave the "
         "transform ToSparseTensor out"
     )
@@ -79,7 +80,7 @@ def edge_weight_of(data: Any) -> Tensor | None:
     if attributes.dim() == 2 and attributes.shape[1] == 1:
         attributes = attributes[:, 0]
     if attributes.dim() != 1:
-        raise ValueError(
+        raise InputError(
             f"data.edge_attr has shape {tuple(attributes.shape)}, and an edge has one weight: set "
             "data.edge_weight, or data.edge_attr = None to leave it out"
         )
@@ -105,19 +106,19 @@ def mask_of(data: Any, name: str) -> Tensor | None:
     if mask.dim() == 2 and mask.shape[1] == 1:
         mask = mask[:, 0]
     if mask.dim() == 2:
-        raise ValueError(
+        raise InputError(
             f"data.{name} holds {mask.shape[1]} splits, one a column: choose one, "
             f"data.{name} = data.{name}[:, 0]"
         )
     if mask.shape != (nodes,):
-        raise ValueError(
+        raise InputError(
             f"data.{name} must have one value per node, ({nodes},), not {tuple(mask.shape)}"
             f"{_FROM_NUMBERS}"
         )
     wrong = ((mask != 0) & (mask != 1)).nonzero()
     if len(wrong):
         node = int(wrong[0, 0])
-        raise ValueError(
+        raise InputError(
             f"data.{name} is a mask, true or false or 0 or 1 for each node, and node {node} has "
             f"{mask[node].item()}{_FROM_NUMBERS}"
         )

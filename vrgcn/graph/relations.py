@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.sparse import CSR, offsets
 
@@ -94,7 +95,7 @@ def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
         pair = [relation] if relation.undirected else [relation, relation.reversed()]
         for part in pair:
             if part.name in found:
-                raise ValueError(
+                raise InputError(
                     f"two relations are called {part.name!r}; every relation gets a reverse "
                     f"called {REVERSE}...: give another name to one of them"
                 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
 from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
@@ -48,12 +49,12 @@ def _with(graph: Graph, parts: Parts) -> Graph:
 def _features(graph: Graph, given: Mapping[str, Any]) -> Parts:
     features: Tensor = given["features"]
     if features.shape[0] != graph.num_nodes:
-        raise ValueError(f"{features.shape[0]} rows of features for {graph.num_nodes} nodes")
+        raise InputError(f"{features.shape[0]} rows of features for {graph.num_nodes} nodes")
     parts: Parts = {"features": features.cpu(), "scaling": None, "derived": None}
     if features.shape[1] == graph.num_features:
         return parts
     if graph.kinds is not None:
-        raise ValueError(
+        raise InputError(
             f"the kinds of the graph have {graph.num_features} feature columns, and the new "
             f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
         )
@@ -64,10 +65,10 @@ def _edges(graph: Graph, given: Mapping[str, Any]) -> Parts:
     edges: Mapping[str, CSR] = given["edges"]
     for name, A in edges.items():
         if name not in graph.edges:
-            raise ValueError(f"the graph has no edges {name!r}; it has {', '.join(graph.edges)}")
+            raise InputError(f"the graph has no edges {name!r}; it has {', '.join(graph.edges)}")
         nodes, shape = graph.num_nodes, (A.num_rows, A.columns)
         if shape != (nodes, nodes):
-            raise ValueError(f"edges {name!r}: a matrix of shape {shape} for {nodes} nodes")
+            raise InputError(f"edges {name!r}: a matrix of shape {shape} for {nodes} nodes")
     kept = {owner: columns for owner, columns in graph.kept.items() if owner not in edges}
     parts: Parts = {"kept": kept, "visible": None, "derived": None, "sums": None}
     if graph.kinds is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.block import Block
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
@@ -44,13 +45,13 @@ class Scaling:
             scaled by all its other rows.
         """
         if kind not in KINDS:
-            raise ValueError(f"scaling {kind!r} is none of {', '.join(KINDS)}")
+            raise InputError(f"scaling {kind!r} is none of {', '.join(KINDS)}")
         if kind in ("none", "row"):
             return Scaling(kind)
         blocks = Blocks.of(features).blocks
         if kind == "standard" and any(block.sparse for block in blocks):
             fitting = "'row'" if len(blocks) == 1 else "'blocks', 'row'"
-            raise ValueError(
+            raise InputError(
                 "scaling 'standard' would fill sparse features with non-zeros; use "
                 f"{fitting} or 'none'"
             )
@@ -63,7 +64,7 @@ class Scaling:
                 continue
             rows = _rows_to_learn_from(block, nodes, hidden)
             if not len(rows):
-                raise ValueError(f"scaling {kind!r} needs training nodes to learn from")
+                raise InputError(f"scaling {kind!r} needs training nodes to learn from")
             columns = block.columns
             mean[columns], deviation[columns] = _moments(block.values, rows)
         return Scaling(kind, mean, deviation, groups if kind == "blocks" else None)
@@ -114,7 +115,7 @@ class Scaling:
         if self.kind == "none":
             return graph
         if graph.scaling is not None:
-            raise ValueError(
+            raise InputError(
                 f"the features of the graph are scaled already ({graph.scaling.kind}): give the "
                 "graph as it was before"
             )
@@ -155,7 +156,7 @@ class Scaling:
     def check(self, features: Tensor) -> None:
         """Refuse features that the scaling was not made for."""
         if self.mean is not None and len(self.mean) != features.shape[1]:
-            raise ValueError(
+            raise InputError(
                 f"the scaling was fitted to {len(self.mean)} feature columns, and the graph has "
                 f"{features.shape[1]}"
             )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from torch import nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
 
@@ -64,13 +65,13 @@ def check_scaled(model: nn.Module, graph: Graph) -> None:
         _check_columns(trained_on.features, graph.names.features)
         return
     if graph.scaling is None:
-        raise ValueError(
+        raise InputError(
             f"the model was trained on scaled features ({trained_on.scaling.kind}), and those of "
             "this graph are as they are. Predict with the saved model, which scales them itself: "
             "predict(load_model(path), graph); or scale them first: "
             "graph = load_model(path).prepare(graph)"
         )
-    raise ValueError(
+    raise InputError(
         f"the features of this graph are scaled ({graph.scaling.kind}) in another way than those "
         f"that the model was trained on ({trained_on.scaling.kind}): give the graph as it was "
         "before it was scaled"
@@ -86,7 +87,7 @@ def _check_columns(ours: list[str] | None, theirs: list[str] | None) -> None:
         first = f"{len(theirs)} of them, and the model {len(ours)}"
     else:
         first = f"column {place} is {theirs[place]!r}, and that of the model {ours[place]!r}"
-    raise ValueError(
+    raise InputError(
         f"the feature columns of this graph are not those that the model was trained on: {first}. "
         "A saved model puts columns in its order: predict(SavedModel.of(model), graph), of a graph "
         "that is not scaled yet"

@@ -15,6 +15,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import Pairs
 
 RELATIONS = "relations"  # what a run predicts that predicts the edges of all relations
@@ -74,13 +75,13 @@ class Triples:
         if len(places) == 1:
             return places[0]
         if places:
-            raise ValueError(
+            raise InputError(
                 f"several relations are called {name!r}: give one of "
                 f"{', '.join(self.directions[place] for place in places)}"
             )
         near = get_close_matches(name, [*self.directions, *short], n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"one is {self.directions[0]!r}"
-        raise ValueError(f"there is no relation {name!r} among {len(self.directions):,}: {hint}")
+        raise InputError(f"there is no relation {name!r} among {len(self.directions):,}: {hint}")
 
     def pairs_of(self, direction: int) -> Pairs:
         """The pairs of one direction: sources and targets of its triples."""
@@ -127,7 +128,7 @@ class KnownTriples:
     def of(triples: Tensor, like: Triples) -> KnownTriples:
         """The set of these triples and their reverses; nodes and relations are those of `like`."""
         if len(like.directions) * like.num_nodes**2 >= 2**63:
-            raise ValueError(
+            raise InputError(
                 f"{len(like.relations):,} relations of {like.num_nodes:,} nodes have more possible "
                 "triples than 64 bits can count: predict one relation"
             )

@@ -14,6 +14,7 @@ from math import isfinite
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column, Columns
@@ -54,7 +55,7 @@ class Until:
         except ValueError:
             value = float("nan")
         if not isfinite(value):
-            raise ValueError(
+            raise InputError(
                 f"{setting(self.name, self.text)}: the column of times holds numbers; give a "
                 f"number, or import the column as dates ({setting('keep', Placeholder('X=date'))})"
             )
@@ -68,7 +69,7 @@ class Until:
         try:
             return _end(given).timestamp()
         except (ValueError, IndexError, OverflowError):
-            raise ValueError(
+            raise InputError(
                 f"{setting(self.name, self.text)}: must be a date such as 2026, 2026-06, "
                 "2026-06-15 or 2026-06-15T12:30"
             ) from None
@@ -94,7 +95,7 @@ def check_order(train: Until, val: Until | None, column: Column) -> None:
     number = column.kind == "number"
     first, last = (u.number if number else u.end for u in (train, val))
     if last <= first:
-        raise ValueError(
+        raise InputError(
             f"{setting(val.name, val.text)} must be later than {setting(train.name, train.text)}"
         )
 
@@ -111,7 +112,7 @@ def time_of(columns: Columns, owner: str, given: str | None, *, needed: bool) ->
     if given is not None and given in columns:
         column = columns[given]
         if column.kind not in ("date", "number"):
-            raise ValueError(
+            raise InputError(
                 f"{setting('time_column', given)}: {owner}.{given} is a {column.kind}, no time"
             )
         return column
@@ -120,7 +121,7 @@ def time_of(columns: Columns, owner: str, given: str | None, *, needed: bool) ->
         have = ", ".join(f"{name} ({c.kind})" for name, c in columns.items()) or "no columns"
         want = Placeholder(f"{short(owner)}.COLUMN=date")
         name = Placeholder("COLUMN")
-        raise ValueError(
+        raise InputError(
             f"{owner} has {'no' if given or not dates else 'several'} columns of dates to split "
             f"by: the graph keeps {have} of it; name one with {setting('time_column', name)}, or "
             f"import it with {setting('keep', want)}"

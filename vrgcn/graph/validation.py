@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.block import Block
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse
@@ -46,11 +47,11 @@ def check_features(features: Any) -> Tensor:
     if x.layout == torch.sparse_coo and x.dim() == 2:
         x = x.to_sparse_csr()
     if x.dim() != 2:
-        raise ValueError(f"features must be (nodes, width), not of shape {tuple(x.shape)}")
+        raise InputError(f"features must be (nodes, width), not of shape {tuple(x.shape)}")
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(f"features must be dense or sparse CSR, not {x.layout}")
     if x.shape[0] == 0 or x.shape[1] == 0:
-        raise ValueError(f"features are empty: shape {tuple(x.shape)}")
+        raise InputError(f"features are empty: shape {tuple(x.shape)}")
     if x.is_complex() or x.dtype == torch.bool:
         raise TypeError(f"features must be real numbers, not {x.dtype}")
     if x.dtype not in (torch.float32, torch.float64):
@@ -74,15 +75,15 @@ def _check_blocks(x: Blocks) -> Tensor:
     """Features in blocks: each as it would be alone, and all in places of their own."""
     rows, columns = x.shape
     if not rows or not columns:
-        raise ValueError(f"features are empty: shape {(rows, columns)}")
+        raise InputError(f"features are empty: shape {(rows, columns)}")
     blocks = []
     for block in x.blocks:
         end, right = block.row + block.num_rows, block.column + block.width
         where = f"a block of rows {block.row} to {end} and columns {block.column} to {right}"
         if block.places is not None:
-            raise ValueError("blocks of a graph's features must have rows that follow each other")
+            raise InputError("blocks of a graph's features must have rows that follow each other")
         if block.row < 0 or block.column < 0 or end > rows or right > columns:
-            raise ValueError(f"features of shape {(rows, columns)} have {where}")
+            raise InputError(f"features of shape {(rows, columns)} have {where}")
         try:
             blocks.append(Block(check_features(block.values), block.column, block.row))
         except (TypeError, ValueError) as error:
@@ -92,7 +93,7 @@ def _check_blocks(x: Blocks) -> Tensor:
             if _meet(one.row, one.num_rows, two.row, two.num_rows) and _meet(
                 one.column, one.width, two.column, two.width
             ):
-                raise ValueError(
+                raise InputError(
                     f"two blocks of the features overlap: both have row {max(one.row, two.row)}, "
                     f"column {max(one.column, two.column)}"
                 )
@@ -126,17 +127,17 @@ def _check_places(matrix: CSR) -> None:
     """PyTorch checks the places of a sparse tensor only when asked, and then their order too."""
     indptr, indices = matrix.indptr, matrix.indices
     if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or (indptr.diff() < 0).any():
-        raise ValueError("features are not a sparse CSR matrix: crow_indices must run from 0 up")
+        raise InputError("features are not a sparse CSR matrix: crow_indices must run from 0 up")
     outside = (indices < 0) | (indices >= matrix.columns)
     if outside.any():
-        raise ValueError(
+        raise InputError(
             f"sparse features name {int(outside.sum())} columns outside 0..{matrix.columns - 1}, "
             f"first: {int(indices[outside][0])}"
         )
 
 
 def _raise_not_finite(count: int, row: int, column: int) -> None:
-    raise ValueError(
+    raise InputError(
         f"features hold NaN or infinite values (at least {count}), first: node {row}, "
         f"column {column}; fill or drop them"
     )
@@ -147,7 +148,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
     if edges.numel() == 0 and edges.dim() <= 2:
         edges = edges.reshape(2, -1).long()
     if edges.dim() != 2 or edges.shape[0] != 2:
-        raise ValueError(
+        raise InputError(
             f"edge_index must be (2, edges): sources, then targets; not {tuple(edges.shape)}"
         )
     if not is_integer(edges):
@@ -156,7 +157,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
     outside = ((edges < 0) | (edges >= num_nodes)).any(0)
     if outside.any():
         first = int(outside.nonzero()[0, 0])
-        raise ValueError(
+        raise InputError(
             f"{int(outside.sum())} edges name nodes outside 0..{num_nodes - 1}, first: "
             f"edge {first} from {int(edges[0, first])} to {int(edges[1, first])}"
         )
@@ -164,7 +165,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
         return edges, None
     weight = as_tensor(edge_weight, "edge_weight")
     if weight.shape != (edges.shape[1],):
-        raise ValueError(
+        raise InputError(
             f"edge_weight must be one number per edge, ({edges.shape[1]},), "
             f"not {tuple(weight.shape)}"
         )
@@ -174,7 +175,7 @@ def check_edges(edge_index: Any, edge_weight: Any, num_nodes: int) -> tuple[Tens
     bad = ~torch.isfinite(weight.float())  # they are kept in single precision
     if bad.any():
         first = int(bad.nonzero()[0, 0])
-        raise ValueError(
+        raise InputError(
             f"{int(bad.sum())} edge weights are NaN or infinite, first: edge {first} "
             f"from {int(edges[0, first])} to {int(edges[1, first])}"
         )
@@ -206,7 +207,7 @@ def check_splits(splits: dict[str, Any], num_nodes: int) -> tuple[Tensor, Tensor
         if (taken >= 0).any():
             first = int((taken >= 0).nonzero()[0, 0])
             other = SPLITS[int(taken[first])]
-            raise ValueError(
+            raise InputError(
                 f"{name} and {other} overlap in {int((taken >= 0).sum())} nodes, "
                 f"first: node {int(ids[first])}"
             )
@@ -220,20 +221,20 @@ def _split_ids(given: Any, name: str, num_nodes: int) -> Tensor:
         return torch.empty(0, dtype=torch.int64)
     ids = as_tensor(given, name)
     if ids.dim() != 1:
-        raise ValueError(f"{name} must be one-dimensional, not of shape {tuple(ids.shape)}")
+        raise InputError(f"{name} must be one-dimensional, not of shape {tuple(ids.shape)}")
     if ids.numel() and ids.dtype == torch.bool:
         if len(ids) != num_nodes:
-            raise ValueError(f"{name} is a mask of {len(ids)} for {num_nodes} nodes")
+            raise InputError(f"{name} is a mask of {len(ids)} for {num_nodes} nodes")
         ids = ids.nonzero()[:, 0]
     if not ids.numel():
-        raise ValueError(f"{name} is empty; leave it out if there is none")
+        raise InputError(f"{name} is empty; leave it out if there is none")
     if not is_integer(ids):
         raise TypeError(f"{name} must be node ids or a boolean mask, not {ids.dtype}")
     ordered = torch.unique(_inside(ids.long(), name, num_nodes))
     if len(ordered) != len(ids):
         mask = len(ids) == num_nodes and int(ordered[-1]) <= 1
         hint = f"; if it is a mask, make it boolean: {name} == 1" if mask else ""
-        raise ValueError(f"{name} names {len(ids) - len(ordered)} nodes more than once{hint}")
+        raise InputError(f"{name} names {len(ids) - len(ordered)} nodes more than once{hint}")
     return ordered
 
 
@@ -241,14 +242,14 @@ def check_nodes(given: Any, num_nodes: int) -> Tensor:
     """Node ids for a pass of the model, int64 in the given order."""
     ids = as_tensor(given, "nodes")
     if ids.dim() != 1 or not len(ids) or not is_integer(ids):
-        raise ValueError("nodes must be a list of at least one node id")
+        raise InputError("nodes must be a list of at least one node id")
     return _inside(ids.long(), "nodes", num_nodes)
 
 
 def _inside(ids: Tensor, name: str, num_nodes: int) -> Tensor:
     if int(ids.min()) < 0 or int(ids.max()) >= num_nodes:
         bad = (ids < 0) | (ids >= num_nodes)
-        raise ValueError(
+        raise InputError(
             f"{name} names {int(bad.sum())} nodes outside 0..{num_nodes - 1}, "
             f"first: {int(ids[bad][0])}"
         )

@@ -17,6 +17,7 @@ from torch import nn
 
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.kinds import OBJECT, TEXT, Kind, check_kinds, or_null, shown
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, size_of, tensor_checksum, write_tensors
 from vrgcn.files.writing import new_file, write_text
@@ -53,7 +54,7 @@ class Average(SavedModel):
         """weights: of some of the members, whole or broken numbers; the others are left out"""
         kept = {name: members[name] for name, weight in weights.items() if weight > 0}
         if not kept:
-            raise ValueError("an average needs a member whose weight is above 0")
+            raise InputError("an average needs a member whose weight is above 0")
         _check_alike(kept)
         first, total = next(iter(kept.values())), sum(weights[name] for name in kept)
         return Average(
@@ -89,7 +90,7 @@ class Average(SavedModel):
     def refuse_layers(self) -> NoReturn:
         """Refuse to look inside."""
         one = "" if self.best is None else f", such as the best of them: {self.best}"
-        raise ValueError(
+        raise InputError(
             f"an average of {len(self.weights)} models has no layers of its own to embed nodes "
             f"by; name a single model{one}"
         )
@@ -135,15 +136,15 @@ def load_average(folder: Path) -> Average:
     path = folder / AVERAGE
     about = read_json(path)
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
+        raise InputError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
     if about.get("version") != VERSION:
-        raise ValueError(
+        raise InputError(
             f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads version "
             f"{VERSION}: run the search again"
         )
     said = {name: value for name, value in about.items() if name != _CHECKSUM}
     if about.get(_CHECKSUM) != value_checksum(said):
-        raise ValueError(
+        raise InputError(
             f"{path}: is damaged, or was changed by hand: its checksum is another; copy it again "
             "from where it was made, or run the search again"
         )
@@ -156,7 +157,7 @@ def load_average(folder: Path) -> Average:
     try:
         average = Average.of_members(members, weights, best)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
     # As they were written: dividing by a sum that is nearly 1 would change last bits.
     return replace(
         average,
@@ -172,7 +173,7 @@ def _load_member(folder: Path, entry: dict[str, Any]) -> SavedModel:
     if not file.is_file():
         raise FileNotFoundError(f"{file} is missing; {AVERAGE} says that the average has it")
     if file_checksum(file) != entry[_CHECKSUM]:
-        raise ValueError(
+        raise InputError(
             f"{file}: is damaged, or is another model: its checksum is not the one in {AVERAGE}; "
             "copy the average again from where it was made, or run the search again"
         )
@@ -186,7 +187,7 @@ def _read(file: Path, about: dict[str, Any] | None, kind: type[P]) -> P | None:
         return None
     tensors = read_tensors(file)
     if {name: tensor_checksum(tensor) for name, tensor in tensors.items()} != about.get(_TENSORS):
-        raise ValueError(f"{file}: is damaged: its checksum is another; copy it again")
+        raise InputError(f"{file}: is damaged: its checksum is another; copy it again")
     settings = {name: value for name, value in about.items() if name != _TENSORS}
     check_kinds(f"{file.parent / AVERAGE}: {file.stem}", settings, kind.kinds)
     return kind.of_file(file, settings, tensors)
@@ -199,7 +200,7 @@ def _check_alike(members: dict[str, SavedModel]) -> None:
         for what in ("task", "classes", "features", "num_classes", "num_features"):
             mine, theirs = getattr(one, what), getattr(other, what)
             if mine != theirs:
-                raise ValueError(
+                raise InputError(
                     f"{name} cannot be averaged with {first}: its {what} is {shown(theirs)}, and "
                     f"not {shown(mine)}"
                 )

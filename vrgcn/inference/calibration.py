@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.kinds import COUNT, Kind, or_null
+from vrgcn.files.mistakes import InputError
 from vrgcn.inference.cross_fitting import choose_cut, choose_temperature, deal_folds
 from vrgcn.tasks.regions import Region, limit_of
 from vrgcn.tasks.task import Task
@@ -71,7 +72,7 @@ class Calibration:
         scores = tensors.get(_SCORES)
         good = scores is not None and scores.dim() == 1 and scores.dtype == torch.float64
         if scores is None or not good or (scores.diff() < 0).any():
-            raise ValueError(
+            raise InputError(
                 f"{path}: lacks the ascending {_SCORES} of its calibration: train the model again"
             )
         return Calibration(**settings, scores=scores)

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.average_sweeps import AverageSweeps
@@ -57,10 +58,10 @@ def find_layer(sweeps: Sweeps, layer: int) -> int | None:
     if isinstance(sweeps, AverageSweeps):
         sweeps.average.refuse_layers()
     if not is_whole(layer):
-        raise ValueError(f"layer must be a whole number, not {layer!r}")
+        raise InputError(f"layer must be a whole number, not {layer!r}")
     depth = sweeps.setup.evaluation.depth
     if not -depth - 1 <= layer <= depth:
-        raise ValueError(
+        raise InputError(
             f"layer {layer} is none of the model's, which propagates {depth} times: there are 0 to "
             f"{depth}, or from the end -1, its outputs, to {-depth - 1}"
         )

@@ -30,6 +30,7 @@ from vrgcn.files.kinds import (
     or_null,
     shown,
 )
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import parse_json
 from vrgcn.files.tensors import DTYPES, map_tensors, size_of, tensor_checksum, write_tensors
 from vrgcn.files.writing import new_file
@@ -70,13 +71,13 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     with open(path, "rb") as file:
         tensors, metadata = map_tensors(file)
     if FORMAT not in metadata:
-        raise ValueError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
+        raise InputError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
     description = parse_json(metadata[FORMAT], f"{path}: its entry {FORMAT!r}")
     if not isinstance(description, dict):
-        raise ValueError(f"{path}: its entry {FORMAT!r} must be an object")
+        raise InputError(f"{path}: its entry {FORMAT!r} must be an object")
     version = description.get("version")
     if type(version) is not int or version != VERSION:
-        raise ValueError(
+        raise InputError(
             f"{path}: is of version {shown(version)}, and this vrgcn reads version {VERSION}: "
             "train the model again"
         )
@@ -86,10 +87,10 @@ def read_model_file(path: Path) -> tuple[Description, Tensors]:
     if not own:
         _check_arguments(path, description["model"], description["arguments"])
     if description["propagation"] is None and not (own or description["own_matrix"]):
-        raise ValueError(f"{path}: does not say by what the model propagates")
+        raise InputError(f"{path}: does not say by what the model propagates")
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
-            raise ValueError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
+            raise InputError(f"{path}: {name} holds NaN or infinite numbers; train the model again")
     _check_agreement(path, description, tensors)
     return description, tensors
 
@@ -117,9 +118,9 @@ def _check_checksum(path: Path, description: Description, tensors: Tensors) -> N
     try:
         right = signed(description, tensors)[CHECKSUM]
     except RecursionError:
-        raise ValueError(f"{path}: its entry {FORMAT!r} is nested too deeply") from None
+        raise InputError(f"{path}: its entry {FORMAT!r} is nested too deeply") from None
     if description.get(CHECKSUM) != right:
-        raise ValueError(
+        raise InputError(
             f"{path}: is damaged, or was changed by hand: its checksum is another; copy it "
             "again from where it was made, or train the model again"
         )
@@ -142,13 +143,13 @@ def build_saved(
     # The tensors of a baseline are as many whatever its arguments say.
     layers = arguments.get("layers", 0) * arguments.get("dense", 0)
     if layers > len(weights):
-        raise ValueError(f"{path}: claims {layers:,} dense layers and has {len(weights)} tensors")
+        raise InputError(f"{path}: claims {layers:,} dense layers and has {len(weights)} tensors")
     try:
         with torch.device("meta"):  # shapes alone, whatever the widths
             model = SAVED[description["model"]](**arguments)
         wanted = dict(model.state_dict())
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-        raise ValueError(f"{path}: describes a model that cannot be: {error}") from None
+        raise InputError(f"{path}: describes a model that cannot be: {error}") from None
     numbers = description["regression"] or description["task"] is not None
     if numbers and any(name in weights for name in _SCALE):
         wanted |= dict.fromkeys(_SCALE, torch.empty((), device="meta"))
@@ -159,7 +160,7 @@ def build_saved(
         try:
             model.check_tensors()
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise InputError(f"{path}: {error}") from None
     return model
 
 
@@ -171,11 +172,11 @@ def smoothing_of(path: Path, description: Description, tensors: Tensors) -> Smoo
     check_kinds(f"{path}: smoothing", settings, Smoothing.kinds)
     unknown = settings.keys() - Smoothing.kinds.keys()
     if unknown:
-        raise ValueError(f"{path}: no smoothing has {shown(min(unknown))}")
+        raise InputError(f"{path}: no smoothing has {shown(min(unknown))}")
     found = Smoothing.of_file(path, settings, tensors)
     outputs = (description["arguments"] or {}).get("classes")
     if description["model"] is not None and found.errors.shape[1] != outputs:
-        raise ValueError(
+        raise InputError(
             f"{path}: its smoothing is of {found.errors.shape[1]} outputs, and the model has "
             f"{outputs}"
         )
@@ -190,7 +191,7 @@ def calibration_of(path: Path, description: Description, tensors: Tensors) -> Ca
     check_kinds(f"{path}: calibration", settings, Calibration.kinds)
     unknown = settings.keys() - Calibration.kinds.keys()
     if unknown:
-        raise ValueError(f"{path}: no calibration has {shown(min(unknown))}")
+        raise InputError(f"{path}: no calibration has {shown(min(unknown))}")
     return Calibration.of_file(path, settings, tensors)
 
 
@@ -206,31 +207,31 @@ def _check_weights(path: Path, weights: Tensors, wanted: Tensors) -> None:
     """
     missing, foreign = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing:
-        raise ValueError(f"{path}: lacks the weights {min(missing)!r} of the model it describes")
+        raise InputError(f"{path}: lacks the weights {min(missing)!r} of the model it describes")
     if foreign:
-        raise ValueError(f"{path}: the model that it describes has no weights {min(foreign)!r}")
+        raise InputError(f"{path}: the model that it describes has no weights {min(foreign)!r}")
     for name, own in wanted.items():
         found, floating = weights[name], own.is_floating_point()
         if found.shape != own.shape:
-            raise ValueError(
+            raise InputError(
                 f"{path}: {name} is {tuple(found.shape)}, and the model that the file "
                 f"describes has {tuple(own.shape)}"
             )
         if not (found.is_floating_point() if floating else found.dtype == own.dtype):
             kind = "floating-point numbers" if floating else own.dtype
-            raise ValueError(f"{path}: {name} holds {found.dtype}, not {kind}")
+            raise InputError(f"{path}: {name} holds {found.dtype}, not {kind}")
     numbers = {name: value for name, value in weights.items() if value.is_floating_point()}
     dtypes = {value.dtype for name, value in numbers.items() if name not in _SCALE}
     if len(dtypes) > 1:
-        raise ValueError(f"{path}: has weights of several types: {', '.join(map(str, dtypes))}")
+        raise InputError(f"{path}: has weights of several types: {', '.join(map(str, dtypes))}")
     deviation = numbers.get(_SCALE[1])
     if deviation is not None and not deviation > 0:
-        raise ValueError(f"{path}: {_SCALE[1]} must be above 0")
+        raise InputError(f"{path}: {_SCALE[1]} must be above 0")
 
 
 def _check_agreement(path: Path, description: Description, tensors: Tensors) -> None:
     if description["regression"] and description["multilabel"]:
-        raise ValueError(f"{path}: a model predicts numbers or several classes, not both")
+        raise InputError(f"{path}: a model predicts numbers or several classes, not both")
     columns = None if description["features"] is None else len(description["features"])
     if description["model"] is not None:
         columns = _check_names(path, description)
@@ -239,23 +240,23 @@ def _check_agreement(path: Path, description: Description, tensors: Tensors) -> 
         *ID_TENSORS
     }
     if found != wanted:
-        raise ValueError(
+        raise InputError(
             f"{path}: scaling {description['scaling']!r} has the tensors "
             f"{sorted(wanted)}, and the file {sorted(found)}"
         )
     for name in sorted(wanted):
         shape = tuple(tensors[name].shape)
         if len(shape) != 1 or columns not in (None, *shape):
-            raise ValueError(f"{path}: {name} is {shape}, and the model takes {columns} features")
+            raise InputError(f"{path}: {name} is {shape}, and the model takes {columns} features")
         if name != _GROUPS and not tensors[name].is_floating_point():
-            raise ValueError(
+            raise InputError(
                 f"{path}: {name} holds {tensors[name].dtype}, not floating-point numbers"
             )
         if name == "scaling.deviation" and not (tensors[name] > 0).all():
-            raise ValueError(f"{path}: {name} must be above 0")
+            raise InputError(f"{path}: {name} must be above 0")
     groups = tensors.get(_GROUPS)
     if groups is not None and (groups.dtype != torch.int64 or not _counts_up(groups)):
-        raise ValueError(f"{path}: {_GROUPS} must hold the numbers of groups, from 0 or 1 up")
+        raise InputError(f"{path}: {_GROUPS} must hold the numbers of groups, from 0 or 1 up")
 
 
 def _counts_up(groups: Tensor) -> bool:
@@ -268,12 +269,12 @@ def _check_names(path: Path, description: Description) -> int:
     """How many features a model of ours takes; names must be as many, and outputs as it says."""
     arguments = description["arguments"]
     if description["regression"] and arguments["classes"] != 1:
-        raise ValueError(f"{path}: a model of numbers has one output and no classes")
+        raise InputError(f"{path}: a model of numbers has one output and no classes")
     columns = num_columns(arguments)
     for key, count in (("classes", arguments["classes"]), ("features", columns)):
         names = description[key]
         if names is not None and len(names) != count:
-            raise ValueError(f"{path}: names {len(names)} {key}, and the model has {count}")
+            raise InputError(f"{path}: names {len(names)} {key}, and the model has {count}")
     assert columns is not None
     return columns
 
@@ -290,7 +291,7 @@ def _check_arguments(path: Path, model: str, arguments: dict[str, Any]) -> None:
     check_kinds(str(path), arguments, kinds)
     unknown = arguments.keys() - kinds.keys()
     if unknown:
-        raise ValueError(f"{path}: no model has {shown(min(unknown))}")
+        raise InputError(f"{path}: no model has {shown(min(unknown))}")
 
 
 # Models that files name: they are made without a class of the user's.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import BETWEEN
 from vrgcn.graph.trained_on import find_trained_on, note_trained_on
@@ -101,7 +102,7 @@ def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> 
     ids, joined, stops = prefix + _IDS, prefix + _TEXT, prefix + _ENDS
     for name, dtype in ((ids, torch.int64), (joined, torch.uint8), (stops, torch.int64)):
         if name in tensors and (tensors[name].dim(), tensors[name].dtype) != (1, dtype):
-            raise ValueError(f"{path}: {name} must be one-dimensional, of {dtype}")
+            raise InputError(f"{path}: {name} must be one-dimensional, of {dtype}")
     if ids in tensors:
         return pa.array(tensors[ids].numpy())
     if joined not in tensors or stops not in tensors:
@@ -111,8 +112,8 @@ def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> 
     ordered = all(0 <= a <= b <= len(text) for a, b in zip(starts, ends, strict=True))
     try:
         if not ordered:
-            raise ValueError("they overlap")
+            raise InputError("they overlap")
         parts = [text[a:b].decode() for a, b in zip(starts, ends, strict=True)]
     except ValueError as error:
-        raise ValueError(f"{path}: its node ids cannot be read: {error}") from None
+        raise InputError(f"{path}: its node ids cannot be read: {error}") from None
     return pa.array(parts, pa.string())

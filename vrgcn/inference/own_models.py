@@ -15,6 +15,7 @@ from typing import Any
 
 from torch import nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.models.plugins import is_plugin_model, made_by, make_plugin
 
 Factory = str | nn.Module | Callable[..., nn.Module]
@@ -41,7 +42,7 @@ def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -
         return _of_plugin(path, description)
     if factory is None:
         kind = description["class"]
-        raise ValueError(
+        raise InputError(
             f"{path} holds a model of your own, of the class {kind}; say what makes it: "
             f'load_model(path, model={kind.split(":")[-1]}) or model="{kind}". Nothing is imported '
             "that you do not name"
@@ -67,7 +68,7 @@ def _of_plugin(path: Path, description: dict[str, Any]) -> nn.Module:
     """The model that an installed plug-in makes."""
     name = description["plugin"]
     if not is_plugin_model(name):
-        raise ValueError(
+        raise InputError(
             f"{path} holds the model {name!r} of another package, which is not installed here: "
             f"install it, or say what makes the model: load_model(path, "
             f'model="{description["class"]}")'
@@ -79,14 +80,14 @@ def _named(name: str) -> Callable[..., nn.Module]:
     """The object that a text such as "mymodels:Residual" names."""
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
-        raise ValueError(f'model={name!r}: write "module:name", such as "mymodels:Residual"')
+        raise InputError(f'model={name!r}: write "module:name", such as "mymodels:Residual"')
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise ValueError(f"model={name!r}: {error}; is its folder on the path?") from None
+        raise InputError(f"model={name!r}: {error}; is its folder on the path?") from None
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise ValueError(f"model={name!r}: {module} has no {attribute}")
+            raise InputError(f"model={name!r}: {module} has no {attribute}")
         found = getattr(found, part)
     if not callable(found):
         raise TypeError(f"model={name!r} is neither a class nor a function")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import set_up
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
@@ -67,11 +68,11 @@ def asked_nodes(graph: Graph, nodes: Any = None, kind: str | None = None) -> Ten
     kinds = graph.kinds
     if kinds is None or (kind == "all" and "all" not in kinds.sizes):
         if kinds is None and kind not in (None, "all"):
-            raise ValueError(f"the graph has no kinds of nodes, and {kind!r} is asked for")
+            raise InputError(f"the graph has no kinds of nodes, and {kind!r} is asked for")
         return None if nodes is None else check_nodes(nodes, graph.num_nodes)
     kind = kind or kinds.target
     if kind is None:
-        raise ValueError(f"say which kind of nodes: kind= one of {', '.join(kinds.names)}, or all")
+        raise InputError(f"say which kind of nodes: kind= one of {', '.join(kinds.names)}, or all")
     if nodes is None:
         return kinds.nodes(kind)
     return check_nodes(nodes, len(kinds.range(kind))) + kinds.range(kind).start
@@ -110,8 +111,8 @@ def check_outputs(
     try:
         check_finite_rows(graph.features)
     except ValueError as error:
-        raise ValueError(f"{text}: scaled as the model takes them, {error}") from None
-    raise ValueError(
+        raise InputError(f"{text}: scaled as the model takes them, {error}") from None
+    raise InputError(
         f"{text}: a product or a sum overflows; are the features of the node, or of its "
         "neighbours, far larger than those that the model was trained on?"
     )
@@ -159,7 +160,7 @@ def _unsmoothed_sweeps(
             model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
         )
     if propagation is not None:
-        raise ValueError(
+        raise InputError(
             "propagation=...: each model of an average propagates in its own way; give it to one"
         )
     assert model.members is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference.calibration import ENOUGH, Calibration
 from vrgcn.inference.saved import SavedModel
@@ -26,9 +27,9 @@ def model_region(saved: SavedModel, coverage: float) -> Region:
 def find_region(task: Task, calibration: Calibration | None, coverage: float) -> Region:
     """The same for a task and a model's calibration."""
     if task.several:
-        raise ValueError(f"{setting('coverage')}: there are no prediction sets for {task.label}")
+        raise InputError(f"{setting('coverage')}: there are no prediction sets for {task.label}")
     if calibration is None:
-        raise ValueError(
+        raise InputError(
             f"{setting('coverage')}: the model is not calibrated. vrgcn train calibrates where a "
             f"graph has {ENOUGH} validation nodes, with {setting('calibrate', 'always')} also "
             "where it has fewer; train it again"

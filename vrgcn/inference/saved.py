@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.setup import note_propagation, propagation_of
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
 from vrgcn.graph.scaling import Scaling
@@ -172,7 +173,7 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     own = type(saved.model) not in SAVED.values()
     itself = own or saved.own_matrix
     if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
-        raise ValueError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
+        raise InputError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
     description = {
         "format": FORMAT,
         "version": VERSION,
@@ -266,7 +267,7 @@ def _make(
         _fill(path, made, weights_of(tensors))
         return made
     if factory is not None:
-        raise ValueError(
+        raise InputError(
             f"{path} holds {description['model']}, one of vrgcn's models: load it without model="
         )
     return build_saved(path, description, tensors)
@@ -281,7 +282,7 @@ def _fill(path: Path, model: nn.Module, weights: dict[str, Tensor]) -> None:
         model.load_state_dict(weights)
     except RuntimeError as error:
         kind = type(model).__name__
-        raise ValueError(f"{path}: its weights are not those of this {kind}: {error}") from None
+        raise InputError(f"{path}: its weights are not those of this {kind}: {error}") from None
 
 
 def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) -> Graph:
@@ -294,7 +295,7 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
     if saved.features is not None and names is not None and saved.features != names:
         missing = [name for name in saved.features if name not in set(names)]
         if missing:
-            raise ValueError(
+            raise InputError(
                 f"the graph lacks {len(missing)} of the {wanted} feature columns that the model "
                 f"was trained on, first: {missing[0]!r}; `vrgcn import --like` makes them of tables"
             )
@@ -307,7 +308,7 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
             names=replace(graph.names, features=saved.features),
         )
     if wanted is not None and graph.num_features != wanted:
-        raise ValueError(
+        raise InputError(
             f"the model was trained on {wanted} feature columns, and the graph has "
             f"{graph.num_features}"
         )
@@ -317,9 +318,9 @@ def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) ->
 def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
     """The graph's labels, its classes counted as the model counts them."""
     if graph.labels is None:
-        raise ValueError("the graph has no labels to compare with")
+        raise InputError("the graph has no labels to compare with")
     if graph.task != saved.task:
-        raise ValueError(
+        raise InputError(
             f"the model was trained for {find_task(saved.task).label}, and the graph has "
             f"{find_task(graph.task).label}"
         )
@@ -329,13 +330,13 @@ def model_labels(saved: SavedModel, graph: Graph) -> Tensor:
     theirs, ours = graph.names.classes, saved.classes
     if theirs is None or ours is None or theirs == ours:
         if saved.num_classes is not None and graph.num_classes != saved.num_classes:
-            raise ValueError(
+            raise InputError(
                 f"the model knows {saved.num_classes} classes, and the graph has "
                 f"{graph.num_classes}"
             )
         return graph.labels
     unknown = [name for name in theirs if name not in set(ours)]
     if unknown:
-        raise ValueError(f"the model does not know the class {unknown[0]!r} of the graph")
+        raise InputError(f"the model does not know the class {unknown[0]!r} of the graph")
     place = torch.tensor([ours.index(name) for name in theirs])
     return task.renumbered(graph.labels, place, len(ours))

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.kinds import FLAG, Kind
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import build_propagation, chunks, with_neighbours
@@ -82,14 +83,14 @@ class Smoothing:
         errors, labels = (tensors.get(f"{_PREFIX}{name}") for name in ("errors", "labels"))
         nodes = ids_of_tensors(path, tensors, _PREFIX)
         if errors is None or labels is None or nodes is None:
-            raise ValueError(f"{path}: lacks errors, labels or nodes of its smoothing")
+            raise InputError(f"{path}: lacks errors, labels or nodes of its smoothing")
         if errors.dim() != 2 or errors.shape != labels.shape or len(errors) != len(nodes):
-            raise ValueError(
+            raise InputError(
                 f"{path}: its smoothing has {len(nodes)} nodes, errors {tuple(errors.shape)} and "
                 f"labels {tuple(labels.shape)}"
             )
         if not (errors.is_floating_point() and labels.is_floating_point()):
-            raise ValueError(
+            raise InputError(
                 f"{path}: errors and labels of its smoothing hold {errors.dtype} and "
                 f"{labels.dtype}, not floating-point numbers"
             )

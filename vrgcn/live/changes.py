@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from vrgcn.files.mistakes import InputError
+
 Change = dict[str, Any]
 
 ADD_NODES, SET_FEATURES, REMOVE_NODES = "add_nodes", "set_features", "remove_nodes"
@@ -33,7 +35,7 @@ _FIELDS = {
 }
 
 
-class RefusedError(ValueError):
+class RefusedError(InputError):
     """Raised if the graph cannot take a change or answer a question.
 
     path: the part of what was given that is wrong, such as (2, "rows", 0, "target") of a list of
@@ -112,22 +114,22 @@ def _checked(change: Any, where: str) -> Change:
         raise TypeError(f"{where} must be a dict, not {type(change).__name__}")
     name = change.get("change")
     if name not in _FIELDS:
-        raise ValueError(f"{where}: 'change' is {name!r}, and none of {', '.join(_FIELDS)}")
+        raise InputError(f"{where}: 'change' is {name!r}, and none of {', '.join(_FIELDS)}")
     for field in change:
         if field != "change" and field not in _FIELDS[name]:
-            raise ValueError(
+            raise InputError(
                 f"{where} ({name}): there is no field {field!r}; there are "
                 f"{', '.join(_FIELDS[name])}"
             )
     needed, named = _FIELDS[name]
     rows = change.get(needed)
     if not isinstance(rows, list | tuple):
-        raise ValueError(f"{where} ({name}): {needed!r} must be a list, not {rows!r}")
+        raise InputError(f"{where} ({name}): {needed!r} must be a list, not {rows!r}")
     for number, row in enumerate(rows):
         if needed == "rows" and not isinstance(row, Mapping):
-            raise ValueError(f"{where} ({name}): row {number} must be a dict, not {row!r}")
+            raise InputError(f"{where} ({name}): row {number} must be a dict, not {row!r}")
     if not isinstance(change.get(named), str | None):
-        raise ValueError(f"{where} ({name}): {named!r} must be a text, not {change[named]!r}")
+        raise InputError(f"{where} ({name}): {named!r} must be a text, not {change[named]!r}")
     return {"change": name, needed: list(rows), named: change.get(named)}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs
@@ -221,7 +222,7 @@ class Live:
         kind: of the nodes, where there are several kinds; None: the kind that has labels
         """
         if isinstance(self.saved.model, PairModel):
-            raise ValueError("predict: the model predicts pairs: see recommend")
+            raise InputError("predict: the model predicts pairs: see recommend")
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "predict")
         return self._predictions(kind, nodes, self._outputs(kind, nodes))
@@ -288,7 +289,7 @@ class Live:
         """
         model = self.saved.model
         if not isinstance(model, PairModel):
-            raise ValueError("recommend: the model predicts labels of nodes, and no pairs")
+            raise InputError("recommend: the model predicts labels of nodes, and no pairs")
         relation = self._world.relations[relation_of(model)]
         if kind not in (None, relation.source):
             text = f"recommend: partners are found for nodes of kind {relation.source!r}"
@@ -321,7 +322,7 @@ class Live:
         ids: also of nodes that the changes add
         """
         if isinstance(self.saved.model, PairModel) or self.saved.smoothing is not None:
-            raise ValueError(
+            raise InputError(
                 "what_if: predictions of pairs, and those that are corrected and smoothed, are "
                 "not known without making the change"
             )
@@ -360,7 +361,7 @@ class Live:
 
     def _explained_kind(self, kind: str | None) -> str:
         if isinstance(self.saved.model, PairModel):
-            raise ValueError("explain: the model predicts pairs, and no labels of nodes")
+            raise InputError("explain: the model predicts pairs, and no labels of nodes")
         found = find_kind(kind, self._world.slots, "explain")
         if found not in self._world.answered:
             raise RefusedError(f"explain: nodes of kind {found!r} have no predictions", "kind")
@@ -494,7 +495,7 @@ class Live:
         kind = self._world.slots.kind_of(slot)
         new = {slot: key for (_, key), slot in found.added.items()}
         node = new.get(slot) if slot in new else self._world.ids[kind].id(slot)
-        raise ValueError(
+        raise InputError(
             f"the prediction of node {node!r} would not be a finite number: are features or "
             "weights far larger than those that the model was trained on?"
         )

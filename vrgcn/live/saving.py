@@ -27,6 +27,7 @@ from vrgcn.data.store_derived import verify_derived
 from vrgcn.data.store_format import CHECKSUM, signed
 from vrgcn.data.tables import recipe_file
 from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_folder
@@ -82,11 +83,11 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder} has no {FILE}: it holds no live model")
     found = read_json(file)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{file} does not say format {FORMAT!r}")
+        raise InputError(f"{file} does not say format {FORMAT!r}")
     if found.get("version") != VERSION:
-        raise ValueError(f"{file} has version {found.get('version')!r}, not {VERSION}")
+        raise InputError(f"{file} has version {found.get('version')!r}, not {VERSION}")
     if found.pop(CHECKSUM, None) != value_checksum(found):
-        raise ValueError(
+        raise InputError(
             f"{file} is damaged, or was changed by hand: its checksum is another; restore {folder} "
             "from a backup"
         )
@@ -102,13 +103,13 @@ def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
         if not file.is_file():
             raise FileNotFoundError(f"{file} is missing: restore {folder} from a backup")
         if file_checksum(file) != checksum:
-            raise ValueError(
+            raise InputError(
                 f"{file} is damaged: its checksum is not the one that {FILE} has of it; restore "
                 f"{folder} from a backup"
             )
     verify_derived(folder / GRAPH)
     if found["model"] != fingerprint(saved):
-        raise ValueError(
+        raise InputError(
             f"{folder} holds tables of another model: make them anew from the run, or open the "
             "folder with the model that it was saved with"
         )
@@ -165,9 +166,9 @@ def _mapped(folder: Path, name: str, rows: int, width: int | None) -> np.ndarray
     try:
         values = map_array(file, read_only=True)
     except (ValueError, OSError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
+        raise InputError(f"{file} cannot be read: {error}") from None
     if values.ndim != 2 or len(values) != rows or width not in (None, values.shape[1]):
-        raise ValueError(f"{file} has shape {values.shape}, and the graph {rows} nodes")
+        raise InputError(f"{file} has shape {values.shape}, and the graph {rows} nodes")
     return values
 
 

@@ -23,6 +23,7 @@ from vrgcn.engine.plan import Relation
 from vrgcn.engine.setup import asked_relations, propagation_of
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.engine.trace import device_of, trace
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import PROPAGATIONS, RELATION_SIDES, SIDES
@@ -288,7 +289,7 @@ class LiveState:
         found: dict[Relation, LiveMatrix] = {}
         for over, name in rules.items():
             if not isinstance(name, str) or name not in PROPAGATIONS:
-                raise ValueError(
+                raise InputError(
                     "a live graph cannot follow a propagation matrix or rule of your own: what a "
                     f"change does to it is not known; models by {', '.join(PROPAGATIONS)} can"
                 )
@@ -333,7 +334,7 @@ def _union(graph: Graph, slots: Slots) -> LiveEdges:
     ends = [frozenset((part.source, part.target)) for part in given]
     alone = all(len(pair) == 2 for pair in ends) and len(set(ends)) == len(ends)
     if not alone:
-        raise ValueError(
+        raise InputError(
             "the model averages over all relations at once, which a live graph can follow only if "
             "each relation is between two kinds of its own; relational models can in any case"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.average import Average
 from vrgcn.inference.saved import SavedModel
@@ -14,18 +15,18 @@ from vrgcn.pyg.forward import is_pyg
 def check_live_model(saved: SavedModel) -> None:
     """Raise for a model whose outputs cannot follow changes of the graph."""
     if isinstance(saved, Average):
-        raise ValueError(
+        raise InputError(
             "an average of models cannot be live: make one of its members live, such as the best "
             f"single one: {saved.best or 'the folder `best` of the search'}"
         )
     if is_pyg(saved.model):
-        raise ValueError(
+        raise InputError(
             "the layers of a PyG model bring matrices of their own, and what a change of the graph "
             "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
         )
     _check_pairs(saved.model)
     if saved.own_matrix:
-        raise ValueError(
+        raise InputError(
             "the model was trained by a propagation matrix or rule of your own: what a change of "
             "the graph does to it is not known"
         )
@@ -35,17 +36,17 @@ def _check_pairs(model: nn.Module) -> None:
     if not isinstance(model, PairModel):
         return
     if model.arguments.get("directions") is not None:
-        raise ValueError("a model that predicts the edges of all relations cannot be live")
+        raise InputError("a model that predicts the edges of all relations cannot be live")
     if model.arguments.get("values") is not None:
-        raise ValueError("a model that predicts values of pairs cannot be live")
+        raise InputError("a model that predicts values of pairs cannot be live")
 
 
 def check_live_graph(graph: Graph) -> None:
     """Raise for a graph that is scaled, or a part of another."""
     if graph.scaling is not None:
-        raise ValueError(
+        raise InputError(
             "the features of the graph are scaled already: give the graph as it was loaded; the "
             "saved model scales it"
         )
     if graph.sums is not None:
-        raise ValueError("one part of a larger graph cannot be live: give the whole graph")
+        raise InputError("one part of a larger graph cannot be live: give the whole graph")

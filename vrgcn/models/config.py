@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS, Plugins, is_plugin, known_names
 
 DROPOUT = 0.2  # usual probability of dropping
@@ -89,7 +90,7 @@ class ModelConfig:
         check_types(self)
         if self.model in ("mlp", "lightgcn") and (self.learned_rows or self.neighbour_labels):
             why = "looks at no neighbours" if self.model == "mlp" else "has rows alone"
-            raise ValueError(
+            raise InputError(
                 f"model {self.model} {why}: learned_rows and neighbour_labels need graphsage or gcn"
             )
         if self.model == "residual":
@@ -97,9 +98,9 @@ class ModelConfig:
         check_sizes(hidden=self.hidden, dense=self.dense)
         check_sizes(least=0, layers=self.layers)
         if self.label_hops not in (1, 2):
-            raise ValueError(f"label_hops must be 1 or 2, not {self.label_hops}")
+            raise InputError(f"label_hops must be 1 or 2, not {self.label_hops}")
         if self.bases < 0:
-            raise ValueError(f"bases must be at least 0, not {self.bases}")
+            raise InputError(f"bases must be at least 0, not {self.bases}")
         check_sizes(embedding=self.embedding)
         if self.dropout is not None:
             check_dropout(self.dropout)
@@ -110,9 +111,9 @@ class ModelConfig:
         usual = {"order": "after", "skip": False, "jumping": "none", "node_embeddings": False}
         for name, value in usual.items():
             if getattr(self, name) != value:
-                raise ValueError(f"model residual has no {name}: leave it out, or take graphsage")
+                raise InputError(f"model residual has no {name}: leave it out, or take graphsage")
         if self.transform_first == "always":
-            raise ValueError("model residual always multiplies features first: leave it out")
+            raise InputError("model residual always multiplies features first: leave it out")
 
     def settled(self) -> ModelConfig:
         """Return the config with the usual values in place of auto and None."""
@@ -135,7 +136,7 @@ def check_types(settings: Any) -> None:
         if get_origin(kinds[0]) is Literal:
             _check_word(name, value, get_args(kinds[0]), group)
         elif kinds[0] in _WORDS and not _is(value, kinds[0]):
-            raise ValueError(f"{name} must be {_WORDS[kinds[0]]}, not {value!r}")
+            raise InputError(f"{name} must be {_WORDS[kinds[0]]}, not {value!r}")
 
 
 def _without_marks(annotated: Any) -> tuple[Any, str | None]:
@@ -151,7 +152,7 @@ def _check_word(name: str, value: Any, own: tuple[str, ...], group: str | None) 
     if value in own or (group is not None and is_plugin(group, value)):
         return
     known = ", ".join(own) if group is None else known_names(group, own)
-    raise ValueError(f"{name} {value!r} is none of {known}")
+    raise InputError(f"{name} {value!r} is none of {known}")
 
 
 _WORDS: dict[Any, str] = {bool: "True or False", int: "a whole number", float: "a number"}
@@ -178,14 +179,14 @@ def check_sizes(*, least: int = 1, **sizes: int) -> None:
     """Refuse a named size of a model that is none, or is smaller than `least`."""
     for name, size in sizes.items():
         if not is_whole(size):
-            raise ValueError(f"{name} must be a whole number, not {size!r}")
+            raise InputError(f"{name} must be a whole number, not {size!r}")
         if size < least:
-            raise ValueError(f"{name} must be at least {least}, not {size}")
+            raise InputError(f"{name} must be at least {least}, not {size}")
 
 
 def check_dropout(p: float) -> None:
     """Refuse what is no probability, and that of dropping everything."""
     if not is_number(p):
-        raise ValueError(f"dropout must be a number, not {p!r}")
+        raise InputError(f"dropout must be a number, not {p!r}")
     if not 0 <= p < 1:
-        raise ValueError(f"dropout must be at least 0 and below 1, not {p}")
+        raise InputError(f"dropout must be at least 0 and below 1, not {p}")

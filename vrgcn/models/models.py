@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS as PLUGINS
 from vrgcn.files.plugins import check_own
 from vrgcn.graph.randomness import default_generator
@@ -90,16 +91,16 @@ class GraphModel(nn.Module):
         if learned_rows or neighbour_labels or node_embeddings:
             check_sizes(nodes=nodes)
         if label_hops not in (1, 2):
-            raise ValueError(f"label_hops must be 1 or 2, not {label_hops!r}")
+            raise InputError(f"label_hops must be 1 or 2, not {label_hops!r}")
         if order not in ("after", "before"):
-            raise ValueError(f"order must be 'after' or 'before', not {order!r}")
+            raise InputError(f"order must be 'after' or 'before', not {order!r}")
         activation = activation or self.usual_activation
         if activation not in ACTIVATIONS:
-            raise ValueError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
+            raise InputError(f"activation {activation!r} is none of {', '.join(ACTIVATIONS)}")
         if norm not in ("auto", *NORMS):
-            raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
+            raise InputError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
         if jumping not in JUMPING:
-            raise ValueError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
+            raise InputError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
         self.arguments: dict[str, Any] = {
             "in_features": in_features, "hidden": hidden, "classes": classes, "layers": layers,
             "dense": dense, "dropout": dropout, "order": order, "layer_norm": layer_norm,

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
+
 
 class OutputScale(nn.Module):
     """y * deviation + mean: from the scale that a model learns in to the labels' own unit.
@@ -28,7 +30,7 @@ class OutputScale(nn.Module):
 
     def set(self, mean: float, deviation: float, device: torch.device) -> None:
         if not math.isfinite(mean) or not 0 < deviation < math.inf:
-            raise ValueError(f"the mean {mean} and deviation {deviation} of labels are no scale")
+            raise InputError(f"the mean {mean} and deviation {deviation} of labels are no scale")
         self.mean = torch.tensor(mean, dtype=torch.float64, device=device)
         self.deviation = torch.tensor(deviation, dtype=torch.float64, device=device)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import torch
 from torch import nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS, is_plugin, load_plugin, plugin_package
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.randomness import default_generator
@@ -60,9 +61,9 @@ def make_plugin(
     try:
         model = factory(**arguments)
     except TypeError as error:
-        raise ValueError(f"{who} cannot be made of {', '.join(arguments)}: {error}") from error
+        raise InputError(f"{who} cannot be made of {', '.join(arguments)}: {error}") from error
     if not isinstance(model, nn.Module):
-        raise ValueError(f"{who} is {type(model).__name__}, and no torch.nn.Module")
+        raise InputError(f"{who} is {type(model).__name__}, and no torch.nn.Module")
     setattr(model, _ATTRIBUTE, MadeBy(name, dict(arguments)))
     return model
 
@@ -87,7 +88,7 @@ def _settings(config: ModelConfig, factory: Callable[..., Any]) -> dict[str, Any
     usual = asdict(ModelConfig())
     for name, value in settings.items():
         if name not in taken and name not in _CHOSEN and value != usual[name]:
-            raise ValueError(
+            raise InputError(
                 f"{setting(name, value)}: the model {config.model!r} of "
                 f"{plugin_package(MODELS, config.model)} has no such setting: leave it out"
             )

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.randomness import default_generator
@@ -171,13 +172,13 @@ class RelationalModel(nn.Module):
         if not layers:  # the entrance gives the outputs
             hidden, jumping = classes, "none"
         if norm not in ("auto", *NORMS):
-            raise ValueError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
+            raise InputError(f"norm {norm!r} is none of auto, {', '.join(NORMS)}")
         if jumping not in JUMPING:
-            raise ValueError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
+            raise InputError(f"jumping {jumping!r} is none of {', '.join(JUMPING)}")
         targets = [target] if isinstance(target, str) else list(target)
         for one in targets:
             if one not in kinds:
-                raise ValueError(f"target {one!r} is none of the kinds {', '.join(kinds)}")
+                raise InputError(f"target {one!r} is none of the kinds {', '.join(kinds)}")
         in_features = sum(kinds.values())
         self.arguments: dict[str, Any] = {
             "kinds": dict(kinds), "relations": [list(one) for one in relations],
@@ -346,17 +347,17 @@ def build_relational(
     """
     target = targets or kinds.target
     if target is None:
-        raise ValueError("no kind of nodes has labels: name the kind that is to be predicted")
+        raise InputError("no kind of nodes has labels: name the kind that is to be predicted")
     if f"relational-{config.model}" not in RELATIONAL:
-        raise ValueError(
+        raise InputError(
             f"model {config.model} knows one kind of nodes: graphs of several need graphsage or gcn"
         )
     if config.order != "after":
-        raise ValueError("relational models drop after the propagation: order must be 'after'")
+        raise InputError("relational models drop after the propagation: order must be 'after'")
     for name, instead in (("learned_rows", "node_embeddings"), ("neighbour_labels", "")):
         if getattr(config, name):
             use = f"; use {setting(instead, True)}" if instead else ""
-            raise ValueError(f"relational models do not know {setting(name, True)}{use}")
+            raise InputError(f"relational models do not know {setting(name, True)}{use}")
     columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
     rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
     arguments = {

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 FIGURES = (".png", ".svg", ".pdf")
@@ -24,10 +25,10 @@ def check_out(path: Path, suffixes: Sequence[str]) -> None:
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     """Raise for a folder, and for a file without an allowed ending."""
     if path.is_dir():
-        raise ValueError(f"{setting('out')}: {path} is a folder; name a file")
+        raise InputError(f"{setting('out')}: {path} is a folder; name a file")
     if path.suffix not in suffixes:
         ends = suffixes[0] if len(suffixes) == 1 else f"one of {', '.join(suffixes)}"
-        raise ValueError(f"{setting('out')}: {path} must end in {ends}")
+        raise InputError(f"{setting('out')}: {path} must end in {ends}")
 
 
 def check_writable(folder: Path) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import write_text
@@ -197,9 +198,9 @@ def find_split(asked: str | None, graph: Graph) -> str:
     """Return the split to show in detail: the requested one, or the first that has nodes."""
     present = [name for name in ("test", "val", "train") if len(graph.split(name))]
     if asked is not None and asked not in present:
-        raise ValueError(f"{setting('split')}: the graph has no {asked} nodes")
+        raise InputError(f"{setting('split')}: the graph has no {asked} nodes")
     if not present:
-        raise ValueError("the graph has no split to score the model on")
+        raise InputError("the graph has no split to score the model on")
     return asked or present[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import write_text
@@ -122,14 +123,14 @@ def shown_metrics(pairs: Pairs, split: str, asked: str | None) -> dict[str, Metr
 def pair_split(pairs: Pairs | Triples, split: str | None) -> str:
     """The split to score: the one that is named, or test, or val."""
     if split == "train":
-        raise ValueError(
+        raise InputError(
             f"{setting('split', 'train')}: training pairs carry messages; val and test are scored"
         )
     if split is not None and not len(pairs.split(split)):
-        raise ValueError(f"{setting('split', split)}: there are no {split} pairs")
+        raise InputError(f"{setting('split', split)}: there are no {split} pairs")
     found = split or next((name for name in ("test", "val") if len(pairs.split(name))), None)
     if found is None:
-        raise ValueError(
+        raise InputError(
             "there are no test and no validation pairs to score: they are those of the run's own "
             "graph"
         )

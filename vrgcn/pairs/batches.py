@@ -30,6 +30,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.engine.visits import sizes
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import Decoder, detached
@@ -93,7 +94,7 @@ class PairBatches(_TermBatches):
 
     def _check_estimator(self) -> None:
         if self.estimator.gradient_history:
-            raise ValueError(
+            raise InputError(
                 "minibatches of pairs do not visit every node equally often, as histories of "
                 "gradients assume: use minibatches of nodes (pair_batches='nodes'), or the "
                 "estimator exact, ns or cvd"
@@ -173,7 +174,7 @@ class NodeBatches(_TermBatches):
     def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
         super().__init__(model, graph, **settings)
         if self.own_edges == "exclude":
-            raise ValueError(
+            raise InputError(
                 "a minibatch of nodes scores all pairs of its nodes, which would have no messages "
                 f"at all: use {setting('own_edges', 'redraw')}, or minibatches of pairs "
                 f"({setting('pair_batches', 'pairs')})"

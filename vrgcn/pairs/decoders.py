@@ -24,6 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 _DEVIATION = 0.1  # of the first weights of several relations
@@ -172,12 +173,12 @@ class ComplEx(Decoder):
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__(width, directed)
         if not directed:
-            raise ValueError(
+            raise InputError(
                 f"{setting('decoder', 'complex')} gives the two directions of a pair different "
                 f"scores, and these pairs have none: use {setting('decoder', 'distmult')}"
             )
         if width % 2:
-            raise ValueError(
+            raise InputError(
                 f"{setting('decoder', 'complex')} needs an even number of dimensions, real and "
                 f"imaginary parts: {setting('embedding', width)} is odd"
             )
@@ -222,7 +223,7 @@ class MLPDecoder(Decoder):
 
 def _refuse_relations(name: str, relations: int) -> None:
     if relations:
-        raise ValueError(
+        raise InputError(
             f"{setting('decoder', name)} gives all relations the same score: use "
             f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
         )

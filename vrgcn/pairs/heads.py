@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.trace import set_mode
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.models import GraphModel
@@ -75,7 +76,7 @@ class RelationalHead(Head):
             self.parts.append((kind, into[kind]))
         self.most = max(into.values())
         if self.most > _MOST_RELATIONS:
-            raise ValueError(
+            raise InputError(
                 f"a table of partners would hold averages over {self.most} relations for a node, "
                 f"more than {_MOST_RELATIONS}: use minibatches of pairs (pair_batches='pairs')"
             )
@@ -117,19 +118,19 @@ def head_of(model: nn.Module, graph: Graph) -> Head:
     if isinstance(encoder, LightGCN):
         return LightHead(encoder, graph)
     if not isinstance(encoder, GraphModel | RelationalModel):
-        raise ValueError(
+        raise InputError(
             "minibatches of nodes read partners from a table, for which the model's last layers "
             "must be known: give a PairModel, or use minibatches of pairs (pair_batches='pairs')"
         )
     if encoder.head is not None:
         return Head(encoder.head)
     if not len(encoder.layers):
-        raise ValueError(
+        raise InputError(
             "a model without layers propagates nothing, and has no table of partners: use "
             "minibatches of pairs (pair_batches='pairs')"
         )
     if len(encoder.layers) == 1 and _adds_tables(encoder):
-        raise ValueError(
+        raise InputError(
             "a model of one layer with learned rows or transform_first has no table of partners: "
             "use minibatches of pairs (pair_batches='pairs')"
         )

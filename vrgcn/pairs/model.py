@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.randomness import default_generator
@@ -54,12 +55,12 @@ class PairModel(nn.Module):
     ) -> None:
         super().__init__()
         if encoder not in ENCODERS:
-            raise ValueError(f"encoder {encoder!r} is none of {', '.join(ENCODERS)}")
+            raise InputError(f"encoder {encoder!r} is none of {', '.join(ENCODERS)}")
         if decoder not in DECODERS:
-            raise ValueError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
+            raise InputError(f"decoder {decoder!r} is none of {', '.join(DECODERS)}")
         if values is None and DECODERS[decoder].has_prior:
             if ENCODERS[encoder] is not LightGCN:
-                raise ValueError(
+                raise InputError(
                     f"{setting('decoder', decoder)} needs the embeddings of "
                     f"{setting('model', 'lightgcn')}: take {setting('decoder', 'cosine')}"
                 )
@@ -67,7 +68,7 @@ class PairModel(nn.Module):
         else:
             self.encoder = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
-            raise ValueError("neighbour_labels: pairs have no labels of single nodes")
+            raise InputError("neighbour_labels: pairs have no labels of single nodes")
         width = arguments["classes"]
         self.decoder: Decoder
         if values is None:
@@ -93,7 +94,7 @@ class PairModel(nn.Module):
         """
         names = {kind: name for name, kind in ENCODERS.items()}
         if type(encoder) not in names:
-            raise ValueError("model residual predicts no pairs: take graphsage or gcn")
+            raise InputError("model residual predicts no pairs: take graphsage or gcn")
         assert isinstance(encoder, Encoder)
         predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
         if isinstance(pairs, Triples):

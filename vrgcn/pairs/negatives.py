@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import KnownPairs, Pairs
 
 Sampling = Literal["uniform", "degree", "shared"]
@@ -93,7 +94,7 @@ def drawn_negatives(pairs: Pairs, count: int, generator: torch.Generator) -> Ten
     nodes = torch.arange(pairs.sources.start, pairs.sources.stop)
     free = nodes[sampler.possible(nodes)]
     if not len(free):
-        raise ValueError(
+        raise InputError(
             f"every possible pair of {pairs.relation} is known: there is none to tell from them"
         )
     # A source is as likely as it has negatives, so that every negative is equally likely.

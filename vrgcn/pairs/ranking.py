@@ -24,6 +24,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import KnownPairs, Pairs
 from vrgcn.pairs.decoders import Decoder
@@ -262,7 +263,7 @@ def _parsed(name: str) -> tuple[str, int | None]:
     if found is not None:
         return found[1], int(found[2])
     if name not in ("auc", "ap", "mrr"):
-        raise ValueError(
+        raise InputError(
             f"{setting('metric', name)} is no score of pairs: they have auc, ap, mrr, and hits@K, "
             "recall@K and ndcg@K for any K, such as hits@20"
         )

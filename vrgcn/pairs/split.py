@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
@@ -145,7 +146,7 @@ def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tenso
     entries: the places of the pairs of each split
     """
     if column.kind not in ("number", "class"):
-        raise ValueError(
+        raise InputError(
             f"{setting('predict', f'{pairs.relation}.{name}')}: a {column.kind} cannot be "
             "predicted; a number or a class can"
         )
@@ -158,7 +159,7 @@ def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tenso
         values[split] = own.values[own.known]
         aside.append(pairs.split(split)[~own.known])
     if not len(parts["train"]):
-        raise ValueError(
+        raise InputError(
             f"{setting('predict', f'{pairs.relation}.{name}')}: no training pair has a value"
         )
     unknown = sum(len(pairs.split(split)) - len(part) for split, part in parts.items())
@@ -221,7 +222,7 @@ def _find(graph: Graph, relation: str) -> _Found:
             given = [name for name, r in graph.relations.items() if r.reverse_of is None]
             near = get_close_matches(relation, given, n=1)
             hint = f"; did you mean {setting('predict', near[0])}?" if near else ""
-            raise ValueError(
+            raise InputError(
                 f"{setting('predict', relation)}: the graph has the relations "
                 f"{', '.join(given)}{hint}"
             )
@@ -229,14 +230,14 @@ def _find(graph: Graph, relation: str) -> _Found:
         found = _Found(part.adjacency, *spans, (part.source, part.target))
     else:
         if relation != EDGES:
-            raise ValueError(
+            raise InputError(
                 f"{setting('predict', relation)}: a graph of one kind has one relation, "
                 f"{setting('predict', EDGES)}"
             )
         everything = range(graph.num_nodes)
         found = _Found(graph.adjacency, everything, everything, None)
     if not found.adjacency.num_entries:
-        raise ValueError(f"{setting('predict', relation)}: the graph has no edges")
+        raise InputError(f"{setting('predict', relation)}: the graph has no edges")
     return found
 
 

@@ -22,6 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.sparse import CSR, offsets
@@ -71,7 +72,7 @@ class Terms:
         """(terms,) the loss of each, from the scores (terms, slots - 1) of its source with its
         partners. Named by `labels`: logistic has them."""
         if self.labels is None:
-            raise ValueError("the loss of terms without labels is bpr or softmax")
+            raise InputError("the loss of terms without labels is bpr or softmax")
         signs = 1 - 2 * self.labels.to(scores.device, scores.dtype)
         losses = F.softplus(signs * scores[:, 0])
         return losses if self.weights is None else losses * self.weights.to(losses)
@@ -112,7 +113,7 @@ class TermSource:
         avoid: Avoided = "all",
     ) -> None:
         if sampling == "shared" and loss == "bpr":
-            raise ValueError(
+            raise InputError(
                 f"{setting('loss', 'bpr')} compares each pair with negatives of its own: shared "
                 "ones are for softmax and logistic"
             )
@@ -129,7 +130,7 @@ class TermSource:
         self.train = pairs.train[free]
         self.score(share)
         if not len(self.train):
-            raise ValueError(
+            raise InputError(
                 f"no training pair of {pairs.relation} has a source with a negative: every node is "
                 "linked to every other one"
             )

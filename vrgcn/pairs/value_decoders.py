@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.pairs.decoders import Decoder
 
@@ -101,7 +102,7 @@ VALUE_DECODERS: dict[str, type[ValueDecoder]] = {"distmult": BiasedProduct, "mlp
 def value_decoder(name: str, width: int, directed: bool, classes: int) -> ValueDecoder:
     """The decoder of values with a name."""
     if name not in VALUE_DECODERS:
-        raise ValueError(
+        raise InputError(
             f"{setting('decoder', name)} scores links; values of pairs have "
             f"{' and '.join(VALUE_DECODERS)}"
         )

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.kept import Column, Columns
 from vrgcn.graph.until import Until, check_order, short, time_of
@@ -54,9 +55,9 @@ class Way:
             if getattr(self, name) not in (None, False)
         ]
         if len(given) > 1:
-            raise ValueError(f"{' and '.join(map(setting, given))}: give one of them")
+            raise InputError(f"{' and '.join(map(setting, given))}: give one of them")
         if self.val_until is not None and self.train_until is None:
-            raise ValueError(
+            raise InputError(
                 f"{setting('val_until', self.val_until)} needs "
                 f"{setting('train_until', Placeholder('DATE'))}"
             )
@@ -123,7 +124,7 @@ def _by_column(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
     column = find_column(pairs.columns, pairs.relation, "split_column", name)
     if column.kind != "split":
         want = Placeholder(f"{short(pairs.relation)}.{name}=split")
-        raise ValueError(
+        raise InputError(
             f"{setting('split_column', name)}: {pairs.relation}.{name} is kept as a {column.kind}; "
             f"import it with {setting('keep', want)}"
         )
@@ -173,7 +174,7 @@ def _with_validation(codes: Tensor, pairs: Listed, way: Way, generator: torch.Ge
 
 def _check_train(codes: Tensor, what: str) -> None:
     if not (codes == 0).any():
-        raise ValueError(f"{what}: there is nothing to train on")
+        raise InputError(f"{what}: there is nothing to train on")
 
 
 def find_column(columns: Mapping[str, Column], owner: str, name: str, column: str) -> Column:
@@ -185,7 +186,7 @@ def find_column(columns: Mapping[str, Column], owner: str, name: str, column: st
         return columns[column]
     have = ", ".join(f"{each} ({c.kind})" for each, c in columns.items()) or "no columns"
     want = Placeholder(f"{short(owner)}.{column}" if "-" in owner else column)
-    raise ValueError(
+    raise InputError(
         f"{setting(name, column)}: the graph keeps {have} of {owner}; import it again with "
         f"{setting('keep', want, command='import')}"
     )
@@ -216,7 +217,7 @@ def drawn_parts(count: int, ratio: Sequence[float], generator: torch.Generator) 
     val, test = int(ratio[1] * count), int(ratio[2] * count)
     train = int(ratio[0] * count) if sum(ratio) < 1 - 1e-9 else count - val - test
     if train < 1:
-        raise ValueError(
+        raise InputError(
             f"{setting('ratio', tuple(ratio))} leaves none of {count} edges to train on"
         )
     found = torch.full((count,), NONE)

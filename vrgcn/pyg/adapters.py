@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.pyg.matrices import Matrix, Wires, chebyshev, cluster, mean, normalised, total
 
 Pair = tuple[Tensor, Tensor]  # rows of the nodes that send and that receive; often the same tensor
@@ -66,7 +67,7 @@ def aggregation(conv: Any) -> str:
 
 def _check_sum(conv: Any) -> None:
     if aggregation(conv) != "sum":
-        raise ValueError(
+        raise InputError(
             f"{type(conv).__name__}(aggr={conv.aggr!r}): this layer is known with aggr='sum' alone"
         )
 
@@ -119,7 +120,7 @@ def _ssg(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
 
 def _appnp(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     if conv.dropout > 0:
-        raise ValueError(
+        raise InputError(
             f"APPNP(dropout={conv.dropout:g}) drops edges, and averages here have fixed weights: "
             "set dropout=0, and put torch.nn.Dropout before the layer"
         )
@@ -198,7 +199,7 @@ def _simple_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix
     if conv.combine_root != "self_loop":
         return _summed(conv, wires, others)
     if aggregation(conv) == "mean":
-        raise ValueError(
+        raise InputError(
             "SimpleConv(aggr='mean', combine_root='self_loop') has no adapter: use "
             "GCNConv, or combine_root='cat'"
         )
@@ -210,7 +211,7 @@ def _cheb_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix:
     largest = others.get("lambda_max")
     if isinstance(largest, Tensor):
         if largest.numel() != 1:
-            raise ValueError("ChebConv: lambda_max has one value for the one graph, not several")
+            raise InputError("ChebConv: lambda_max has one value for the one graph, not several")
         largest = float(largest)
     return chebyshev(wires, normalization=conv.normalization, largest=largest)
 

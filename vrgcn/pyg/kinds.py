@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.sparse import is_dense, select_columns, select_rows
 from vrgcn.pyg.adapters import Pair
@@ -68,7 +69,7 @@ class KindsPass(Pass):
         found = outputs
         if isinstance(outputs, Mapping):
             if target not in outputs:
-                raise ValueError(
+                raise InputError(
                     f"the model returned {', '.join(map(str, outputs))}, and the labels are of "
                     f"{target!r}"
                 )
@@ -145,7 +146,7 @@ class KindHop:
     def __call__(self, h: Tensor) -> Tensor:
         run = self.run
         if run.entered.get(self.source) is not h:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} between kinds {self.source!r} and {self.target!r} was given rows "
                 "that are not those of a HeteroConv or of a to_hetero model's layer: write layers "
                 "over several relations as torch_geometric.nn.HeteroConv, of layers of one hop"

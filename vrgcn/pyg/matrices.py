@@ -18,6 +18,7 @@ from functools import cache, partial
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, row_runs, without_loops
 from vrgcn.graph.sparse import CSR
@@ -129,12 +130,12 @@ def _normalised(wires: Wires, weight: float, graph: Graph) -> Propagation:
         loops = torch.where((loops == 0) & _inside(graph, spans), weight, loops)
     degree = _row_sums(others) + loops
     if (degree < 0).any():
-        raise ValueError(
+        raise InputError(
             "the weights of the edges of a node sum to less than 0: a layer that normalises by "
             "degrees needs weights that are not negative"
         )
     if spans is not None and spans[0] != spans[1]:
-        raise ValueError(
+        raise InputError(
             f"relation {wires.relation!r} joins two kinds, and a layer normalises it by the "
             "degrees of one kind: use SAGEConv or GraphConv for it"
         )

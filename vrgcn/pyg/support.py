@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.pyg.adapters import ADAPTERS, Adapter, aggregation
 
 # Layers by the name of their class, and what they do that fixed weights cannot.
@@ -59,11 +60,11 @@ def find_adapter(layer: nn.Module) -> Adapter:
     for base in kind.__mro__:
         name = base.__name__
         if name in REFUSED and _is_pyg(base):
-            raise ValueError(f"{_called(kind, base)} {REFUSED[name]}")
+            raise InputError(f"{_called(kind, base)} {REFUSED[name]}")
         if name in ADAPTERS and _is_pyg(base):
             _check_same(kind, base)
             return ADAPTERS[name]
-    raise ValueError(
+    raise InputError(
         f"vrgcn has no adapter for {kind.__name__}; there are {', '.join(ADAPTERS)}. A layer of "
         "your own that averages with fixed weights: write the model with propagate(h) in its "
         "place, see docs/own-models.md"
@@ -79,14 +80,14 @@ def check_model(model: nn.Module) -> None:
         if is_layer(module):
             _check_layer(module)
         elif kind.__module__.startswith(_NORMS) and kind.__name__ in REFUSED:
-            raise ValueError(f"{kind.__name__} {REFUSED[kind.__name__]}")
+            raise InputError(f"{kind.__name__} {REFUSED[kind.__name__]}")
         elif kind.__module__.startswith(_NORMS) and getattr(module, "mode", None) == "graph":
-            raise ValueError(
+            raise InputError(
                 f"{kind.__name__}(mode='graph') {_ALL_NODES}use mode='node' (of a model such as "
                 "GraphSAGE(norm='layer'): norm_kwargs={'mode': 'node'})"
             )
         elif kind.__module__.startswith(_POOLING):
-            raise ValueError(
+            raise InputError(
                 f"{kind.__name__} changes which nodes there are; vrgcn predicts nodes, and every "
                 "layer keeps them"
             )
@@ -98,7 +99,7 @@ def check_rows(outputs: Tensor, others: Tensor) -> None:
     outputs, others: of two nodes without edges; the second has other features, the first the same
     """
     if not torch.allclose(outputs[:1], others[:1], rtol=1e-3, atol=1e-5):
-        raise ValueError(
+        raise InputError(
             "the model's output for a node depends on nodes that it has no edges to, as x.mean(0) "
             "or a norm over all nodes makes it; a minibatch has a part of the nodes: use a norm of "
             "each row (torch.nn.LayerNorm) or of the batch (torch.nn.BatchNorm1d)"
@@ -109,19 +110,19 @@ def _check_layer(layer: Any) -> None:
     find_adapter(layer)
     name = type(layer).__name__
     if aggregation(layer) not in ("sum", "mean"):
-        raise ValueError(
+        raise InputError(
             f"{name}(aggr={layer.aggr!r}): only sums and means of neighbours have a history; use "
             "aggr='mean' or 'sum'"
         )
     if layer.node_dim not in (-2, 0):
-        raise ValueError(f"{name}(node_dim={layer.node_dim}): nodes are rows here, node_dim=-2")
+        raise InputError(f"{name}(node_dim={layer.node_dim}): nodes are rows here, node_dim=-2")
 
 
 def _check_same(kind: type, base: type) -> None:
     """Refuse a class of the user's own that changes what its base computes."""
     for method in ("forward", "message", "aggregate", "update", "message_and_aggregate"):
         if getattr(kind, method, None) is not getattr(base, method, None):
-            raise ValueError(
+            raise InputError(
                 f"{kind.__name__} is a {base.__name__} with a {method} of its own, which vrgcn "
                 "does not run: write the model with propagate(h) in its place, see "
                 "docs/own-models.md"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import ENOUGH, NOT_BETTER, Calibration, calibrate
@@ -49,12 +50,12 @@ def check_calibrate(wanted: str, graph: Graph) -> None:
     if wanted != "always":
         return
     if graph.pairs is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('calibrate', 'always')} is for labels of nodes, and pairs are predicted: "
             "leave the setting out"
         )
     if len(graph.val) < 2:
-        raise ValueError(
+        raise InputError(
             f"{setting('calibrate', 'always')} calibrates on the validation nodes, and the graph "
             f"has {len(graph.val)}: give it a val split, or leave the setting out"
         )

@@ -29,6 +29,7 @@ from vrgcn import __version__
 from vrgcn.engine.batch import Position
 from vrgcn.files.checksums import file_checksum
 from vrgcn.files.kinds import POSITIVE, TEXT, Kind, check_kinds
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import new_folder, remove_folder
 from vrgcn.runs.identity import PARTS
@@ -50,7 +51,7 @@ _KINDS = {"identity": _PARTS, "threads": POSITIVE, "torch": TEXT}
 _UNREADABLE = (errno.ENOENT, errno.EIO, errno.ENOTDIR, errno.EISDIR, errno.ESTALE)
 
 
-class DamagedCheckpointError(ValueError):
+class DamagedCheckpointError(InputError):
     """Raised for a checkpoint that is incomplete or altered; the message names the file."""
 
 
@@ -120,7 +121,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     try:
         described = json.loads((path / STATE).read_bytes())
         if described["format"] != FORMAT or described["version"] != VERSION:
-            raise ValueError(
+            raise InputError(
                 f"it is {described['format']!r} of version {described['version']}, and this vrgcn "
                 f"reads {FORMAT!r} of version {VERSION}"
             )

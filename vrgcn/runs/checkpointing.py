@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import DiskFullError, remove_folder, remove_partial
 from vrgcn.runs.checkpoint import (
@@ -230,12 +231,12 @@ class Checkpoints:
         self._identity = self._identify()
         told = differences(found.identity, self._identity)
         if told:
-            raise ValueError(
+            raise InputError(
                 f"{found.path} is of another run, and cannot go on as this one: {'; '.join(told)}"
             )
         done, epochs = len(found.state.progress.curve), self.trainer.config.epochs
         if done > epochs:
-            raise ValueError(f"the run has {done} epochs already: epochs {epochs} is too few")
+            raise InputError(f"the run has {done} epochs already: epochs {epochs} is too few")
 
     def _note_changes(self, found: Checkpoint) -> None:
         threads = torch.get_num_threads()

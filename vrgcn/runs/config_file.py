@@ -12,6 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.writing import write_text
 
@@ -72,7 +73,7 @@ def check_known(name: str, known: Mapping[str, Any], where: str = "") -> bool:
     if name not in known:
         close = get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are {sorted(known)}"
-        raise ValueError(f"{where}there is no option {name!r}{hint}")
+        raise InputError(f"{where}there is no option {name!r}{hint}")
     return True
 
 
@@ -83,13 +84,13 @@ def typed(value: Any, hint: Any, where: str) -> Any:
         hint = kinds[0]
     if hint is bool:
         if not isinstance(value, bool):
-            raise ValueError(f"{where} must be true or false, not {value!r}")
+            raise InputError(f"{where} must be true or false, not {value!r}")
         return value
     several = get_origin(hint) is tuple
     values = value if isinstance(value, list) else [value]
     plain = all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in values)
     if not values or not plain or (len(values) > 1 and not several):
-        raise ValueError(f"{where} must be a text, a number, true, false or a list of these")
+        raise InputError(f"{where} must be a text, a number, true, false or a list of these")
     one = get_args(hint)[0] if several else hint
     found = tuple(_single(v, one, where) for v in values)
     return found if several else found[0]
@@ -102,9 +103,9 @@ def _single(value: str | float, kind: Any, where: str) -> Any:
     try:
         number = kind(str(value))
     except ValueError:
-        raise ValueError(f"{where}: {value!r} is not {wanted}") from None
+        raise InputError(f"{where}: {value!r} is not {wanted}") from None
     if math.isnan(number):
-        raise ValueError(f"{where}: {value!r} is not {wanted}")
+        raise InputError(f"{where}: {value!r} is not {wanted}")
     return number
 
 

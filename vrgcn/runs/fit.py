@@ -10,6 +10,7 @@ from torch import nn
 
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
@@ -76,7 +77,7 @@ def fit(
         config = replace(config, checkpoint_every=str(checkpoint_every))
     folder = _folder(checkpoints, resume)
     if folder is None and config.on_nan == "rollback":
-        raise ValueError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
+        raise InputError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     graph = _predicting(graph, predict, config.seed)
     job = prepare(
         model, graph, config, estimator=estimator, propagation=propagation, objective=objective
@@ -96,7 +97,7 @@ def _predicting(graph: Graph, predict: str | None, seed: int) -> Graph:
     if predict is None:
         return graph
     if graph.pairs is not None or graph.triples is not None:
-        raise ValueError(
+        raise InputError(
             f"predict={predict!r}: the graph has pairs already, from split_pairs: leave predict out"
         )
     return open_target(TargetSpec(predict=predict, split_seed=seed), graph)
@@ -104,6 +105,6 @@ def _predicting(graph: Graph, predict: str | None, seed: int) -> Graph:
 
 def _folder(checkpoints: str | Path | None, resume: str | Path | None) -> Path | None:
     if checkpoints is not None and resume is not None and Path(checkpoints) != Path(resume):
-        raise ValueError("checkpoints of a run that is resumed go where it has them: give one path")
+        raise InputError("checkpoints of a run that is resumed go where it has them: give one path")
     folder = checkpoints if resume is None else resume
     return None if folder is None else Path(folder)

@@ -13,6 +13,7 @@ from typing import Any
 
 from vrgcn.data.sources import META
 from vrgcn.files.kinds import Kind, check_kinds, shown
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.writing import is_partial, remove_folder, remove_partial
@@ -72,7 +73,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     options = read_toml(config)
     for name in ("dataset", "graph", "data_root", "metric", *NOTED):
         if not isinstance(options.get(name, ""), str):
-            raise ValueError(f"{config}: {name} must be a text, not {shown(options[name])}")
+            raise InputError(f"{config}: {name} must be a text, not {shown(options[name])}")
     if "ratio" in options:
         check_kinds(str(config), options, {"ratio": RATIO})
     return options

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from vrgcn.costs.choice import work
 from vrgcn.engine.estimators import find_estimator
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
@@ -207,7 +208,7 @@ def _made(model: ModelConfig, train: TrainConfig, graph: Graph) -> Candidate | N
     try:
         job = prepared(model, train, graph)
         counted = epoch_work(job)
-    except ValueError:
+    except InputError:
         return None
     if counted is None:
         return None

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from vrgcn.engine.history import NEVER
 from vrgcn.files.kinds import COUNT, Kind, check_kinds, or_null, shown
+from vrgcn.files.mistakes import InputError
 from vrgcn.training.state import Epoch, Progress, TrainState
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ def check_state(trainer: Trainer, state: TrainState) -> None:
     _check_progress(state.progress)
     _check_tensors("weights", state.model, trainer.model.state_dict())
     if (state.best is None) != (state.progress.best is None):
-        raise ValueError("there must be best weights where there is a best epoch, and only there")
+        raise InputError("there must be best weights where there is a best epoch, and only there")
     if state.best is not None:
         _check_tensors("best weights", state.best, trainer.model.state_dict())
     average = None if trainer.average is None else trainer.average.state_dict()
     if (state.average is None) != (average is None):
-        raise ValueError("it has an average of the weights where the run has none, or lacks it")
+        raise InputError("it has an average of the weights where the run has none, or lacks it")
     if state.average is not None and average is not None:
         _check_tensors("averaged weights", state.average, average)
     _check_optimizer(trainer, state.optimizer)
@@ -60,11 +61,11 @@ def check_state(trainer: Trainer, state: TrainState) -> None:
 def _check_place(trainer: Trainer, state: TrainState) -> None:
     at, steps, done = state.position, len(trainer.minibatches), len(state.progress.curve)
     if not all(COUNT.good(value) for value in (at.epoch, at.place, at.step)):
-        raise ValueError(f"its position is {at}")
+        raise InputError(f"its position is {at}")
     inside = at.epoch == done + 1 and 0 < at.place < steps
     between = at.epoch == done and at.place == (steps if done else 0)
     if not (inside or between) or at.step != max(at.epoch - 1, 0) * steps + at.place:
-        raise ValueError(f"its position is {at} after {done} epochs of {steps} steps")
+        raise InputError(f"its position is {at} after {done} epochs of {steps} steps")
 
 
 def _check_progress(progress: Progress) -> None:
@@ -72,11 +73,11 @@ def _check_progress(progress: Progress) -> None:
     for number, point in enumerate(progress.curve, start=1):
         check_kinds(f"its epoch {number}", vars(point), _POINT)
         if point.epoch != number:
-            raise ValueError(f"its epoch {number} calls itself {point.epoch}")
+            raise InputError(f"its epoch {number} calls itself {point.epoch}")
     if progress.best is not None:
         check_kinds("its best epoch", vars(progress.best), _POINT)
         if not 1 <= progress.best.epoch <= len(progress.curve):
-            raise ValueError(f"its best epoch is {progress.best.epoch}")
+            raise InputError(f"its best epoch is {progress.best.epoch}")
 
 
 def _check_optimizer(trainer: Trainer, state: Any) -> None:
@@ -84,22 +85,22 @@ def _check_optimizer(trainer: Trainer, state: Any) -> None:
     and rollbacks change."""
     own = trainer.optimizer.state_dict()
     if not isinstance(state, dict) or state.keys() != own.keys():
-        raise ValueError("its optimiser has other parts")
+        raise InputError("its optimiser has other parts")
     for found, wanted in zip(state["param_groups"], own["param_groups"], strict=True):
         rates = {name: found.get(name) for name in _RATES if name in wanted}
         if not all(_FINITE.good(rate) and rate >= 0 for rate in rates.values()):
-            raise ValueError(f"its learning rates are {shown(rates)}")
+            raise InputError(f"its learning rates are {shown(rates)}")
         if found != wanted | rates:
-            raise ValueError("its optimiser has other settings")
+            raise InputError("its optimiser has other settings")
     weights = [weight for group in trainer.optimizer.param_groups for weight in group["params"]]
     kept = _moments(trainer.optimizer)
     for number, moments in state["state"].items():
         if moments.keys() != kept:
-            raise ValueError(f"its optimiser has other moments for weight {shown(number)}")
+            raise InputError(f"its optimiser has other moments for weight {shown(number)}")
         for name, moment in moments.items():
             shape = moment.shape if isinstance(moment, Tensor) else ()
             if type(number) is not int or shape not in (weights[number].shape, torch.Size()):
-                raise ValueError(f"its optimiser has {name} of another shape for weight {number}")
+                raise InputError(f"its optimiser has {name} of another shape for weight {number}")
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> set[str]:
@@ -124,7 +125,7 @@ def _check_alike(what: str, found: Any, wanted: Any) -> None:
         for place, part in enumerate(wanted):
             _check_alike(what, found[place], part)
     elif not (found == wanted or (_NUMBER.good(found) and _NUMBER.good(wanted))):
-        raise ValueError(f"{what} is {shown(found)}")
+        raise InputError(f"{what} is {shown(found)}")
 
 
 def _check_histories(trainer: Trainer, state: TrainState) -> None:
@@ -134,21 +135,21 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
         rows = (histories.num_nodes,) if part == "written" else (histories.num_nodes, -1)
         dtype = torch.int64 if part == "written" else histories.dtype_of(kind)
         if not level.isdecimal() or part not in ("values", "written"):
-            raise ValueError(f"it has a table {name!r}")
+            raise InputError(f"it has a table {name!r}")
         if len(table.shape) != len(rows) or len(table) != rows[0] or table.dtype != dtype:
-            raise ValueError(f"its table {name} is {tuple(table.shape)} of {table.dtype}")
+            raise InputError(f"its table {name} is {tuple(table.shape)} of {table.dtype}")
         if part != "written":
             continue
         first, last = (int(step) for step in table.aminmax())
         if first < NEVER or last > state.position.step:
-            raise ValueError(f"its table {name} was written at steps that never were")
+            raise InputError(f"its table {name} was written at steps that never were")
 
 
 def _check_tensors(what: str, found: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> None:
     if found.keys() != wanted.keys():
         names = ", ".join(sorted(found.keys() ^ wanted.keys()))
-        raise ValueError(f"its {what} are other ones: {names}")
+        raise InputError(f"its {what} are other ones: {names}")
     for name, own in wanted.items():
         other = found[name]
         if not isinstance(other, Tensor) or (other.shape, other.dtype) != (own.shape, own.dtype):
-            raise ValueError(f"its {what} have another shape or type: {name}")
+            raise InputError(f"its {what} have another shape or type: {name}")

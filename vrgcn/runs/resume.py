@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
@@ -21,7 +22,7 @@ def refuse_changes(settings: Settings, folder: Path) -> None:
     before = type(settings)().as_written() | read_config(folder)
     changed = settings_changes(before, settings.as_written())
     if changed:
-        raise ValueError(
+        raise InputError(
             f"{setting('resume', True)}: {folder} cannot go on with other options: "
             f"{'; '.join(changed)}"
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.inference import AVERAGE, MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
@@ -92,7 +93,7 @@ class Run:
         from vrgcn.live.live import Live
 
         if memory not in ("ram", "disk"):
-            raise ValueError(f"memory {memory!r} is none of ram, disk")
+            raise InputError(f"memory {memory!r} is none of ram, disk")
         temporary = memory == "disk" and directory is None
         if temporary:
             directory = mkdtemp(prefix=".live-", dir=self.folder)
@@ -146,7 +147,7 @@ def check_run(folder: Path) -> dict[str, Any]:
     if several:
         best = folder / BEST
         one = best if (best / MODEL).is_file() else several[0]
-        raise ValueError(f"{folder} holds {len(several)} runs: name one, such as {one}")
+        raise InputError(f"{folder} holds {len(several)} runs: name one, such as {one}")
     if not (folder / MODEL).is_file() and not (folder / AVERAGE).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from vrgcn.baselines.problem import Problem
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.choose_smoothing import choose_smoothing
@@ -49,12 +50,12 @@ def smooth_run(
 def check_smooth(smooth: str, graph: Graph) -> None:
     """Raise before the training if it could not be smoothed after it as the settings say."""
     if smooth == "always" and graph.kinds is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('smooth', 'always')} spreads labels between nodes of one kind, and the "
             "graph has several kinds; leave the setting out"
         )
     if smooth == "always" and not len(graph.val):
-        raise ValueError(
+        raise InputError(
             f"{setting('smooth', 'always')} chooses how far to spread on the validation nodes, and "
             "the graph has none: give it a val split, or leave the setting out"
         )

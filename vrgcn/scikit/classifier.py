@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_sample_weight
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.inference.saved import SavedModel
 from vrgcn.scikit.estimator import GraphEstimator
 from vrgcn.scikit.targets import Target, read_classes
@@ -103,12 +104,12 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         if self.class_weight is None or self.class_weight == "balanced":
             return weights
         if target.several:
-            raise ValueError('class_weight of several classes per row is None or "balanced"')
+            raise InputError('class_weight of several classes per row is None or "balanced"')
         weights[train] = compute_sample_weight(self.class_weight, target.values[train])
         if not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError("class_weight must be finite and not negative")
+            raise InputError("class_weight must be finite and not negative")
         if not weights[train].any():
-            raise ValueError("class_weight is zero for all classes of y: at least one must count")
+            raise InputError("class_weight is zero for all classes of y: at least one must count")
         return weights
 
     def _extra_settings(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from vrgcn.costs.order import build_for
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
@@ -124,9 +125,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if val is None:
             train, val = set_aside(train, self.validation_fraction, seed)
         if not train.any():
-            raise ValueError("y has no known label to train on (n_samples=0 after those unknown)")
+            raise InputError("y has no known label to train on (n_samples=0 after those unknown)")
         if self.patience and not val.any():
-            raise ValueError("patience needs validation nodes: give validation_fraction=0.1, say")
+            raise InputError("patience needs validation nodes: give validation_fraction=0.1, say")
         model_config, train_config = self._configs(seed)
         graph, scaling_kind = self._labelled(rows, target, train, val), self.scaling
         if graph.scaling is None:
@@ -159,7 +160,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Graph) and y is None and len(X.test):
             chosen &= as_mask(X.test, len(chosen))
         if not chosen.any():
-            raise ValueError("y has no known label to compare with")
+            raise InputError("y has no known label to compare with")
         weights = None if sample_weight is None else row_weights(sample_weight, len(chosen))[chosen]
         return self._compare(target.values[chosen], predicted[chosen], weights)
 
@@ -195,7 +196,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(X, Graph) or self.graph is not None:
             if edge_index is not None or edge_weight is not None:
-                raise ValueError("a Graph has its edges: leave edge_index and edge_weight out")
+                raise InputError("a Graph has its edges: leave edge_index and edge_weight out")
             own = X if isinstance(X, Graph) else self.graph
             assert own is not None
             if reset:
@@ -208,7 +209,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         fitted = None if reset else self.graph_
         if edge_index is None and fitted is not None:
             if not same_features(fitted, X):
-                raise ValueError(
+                raise InputError(
                     f"these {X.shape[0]} rows are not the {fitted.num_nodes} that the model was "
                     "fitted to, whose edges it knows: give edge_index, the edges among these rows "
                     "(np.empty((2, 0), int) if there are none)"
@@ -229,13 +230,13 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if y is not None:
             return self._read_target(y)
         if not isinstance(X, Graph):
-            raise ValueError(
+            raise InputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
         tasks = [name for name in TASKS if find_task(name).has_classes == self._has_classes]
         if X.task not in tasks:
-            raise ValueError(
+            raise InputError(
                 f"the labels of the graph are for {X.task}, and {type(self).__name__} is for "
                 f"{' and '.join(tasks)}"
             )
@@ -244,7 +245,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, y: Any, rows: Rows) -> Target:
         target = self._target(X, y)
         if len(target.known) != len(rows):
-            raise ValueError(
+            raise InputError(
                 f"Found input variables with inconsistent numbers of samples: X has {len(rows)} "
                 f"rows and y {len(target.known)}"
             )
@@ -279,7 +280,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         for name, value in (self.settings or {}).items():
             if name in own or name == "seed":
                 instead = "random_state" if name == "seed" else name
-                raise ValueError(
+                raise InputError(
                     f"settings: {name!r} is a parameter of its own, "
                     f"{type(self).__name__}({instead}=...)"
                 )
@@ -287,7 +288,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 there = sorted(set().union(*homes.values()) - own - {"seed"})
                 close = get_close_matches(name, there, n=1)
                 hint = f", did you mean {close[0]!r}?" if close else ";"
-                raise ValueError(
+                raise InputError(
                     f"settings: there is no {name!r}{hint} there are {', '.join(there)}"
                 )
             values[name] = value

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 
 
@@ -25,7 +26,7 @@ def split_of(
     if train_mask is not None:
         train &= as_mask(train_mask, count, "train_mask")
         if val is not None and (train & val).any():
-            raise ValueError(
+            raise InputError(
                 f"train_mask and val_mask overlap in {int((train & val).sum())} rows, first: "
                 f"{int(np.flatnonzero(train & val)[0])}"
             )
@@ -48,7 +49,7 @@ def as_mask(given: Any, count: int, name: str = "") -> NDArray[np.bool_]:
         return mask
     mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape != (count,):
-        raise ValueError(
+        raise InputError(
             f"{name} must be ({count},) of True and False, not {mask.dtype} of {mask.shape}"
         )
     return mask.copy()
@@ -59,7 +60,7 @@ def set_aside(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Draw a share of the rows at random; return the remaining rows to train on, and that share."""
     if not 0 <= share < 1:
-        raise ValueError(f"validation_fraction must be at least 0 and below 1, not {share}")
+        raise InputError(f"validation_fraction must be at least 0 and below 1, not {share}")
     rows = np.flatnonzero(train)
     count = min(round(share * len(rows)), len(rows) - 1) if len(rows) else 0
     aside = np.random.default_rng(seed).permutation(rows)[:count]
@@ -74,9 +75,9 @@ def row_weights(given: Any, count: int) -> NDArray[np.float64]:
         return np.ones(count)
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (count,):
-        raise ValueError(f"sample_weight must be ({count},), a number per row, not {weights.shape}")
+        raise InputError(f"sample_weight must be ({count},), a number per row, not {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite and not negative")
+        raise InputError("sample_weight must be finite and not negative")
     if not weights.any():
-        raise ValueError("sample_weight is zero for all rows: at least one must count")
+        raise InputError("sample_weight is zero for all rows: at least one must count")
     return weights

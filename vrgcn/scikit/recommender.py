@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import exact_sweeps
@@ -108,7 +109,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         made = Graph.from_tables(tables, {TRIPLE: pairs.set_axis([*KINDS], axis=1)})
         found = self._settings()
         if not 0 <= self.validation_fraction < 1:
-            raise ValueError(
+            raise InputError(
                 "validation_fraction must be at least 0 and below 1, not "
                 f"{self.validation_fraction}"
             )
@@ -117,7 +118,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         graph = open_target(spec, made)
         assert graph.pairs is not None
         if share and not len(graph.pairs.val):
-            raise ValueError(
+            raise InputError(
                 f"validation_fraction={share} of {len(graph.pairs.train)} pairs is none: give more"
             )
         graph, _ = scale_graph(graph, suitable_scaling(graph.features))
@@ -144,14 +145,14 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
 
         scorer = self._scorer()
         if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-            raise ValueError(f"top must be a number from 1, not {top!r}")
+            raise InputError(f"top must be a number from 1, not {top!r}")
         pairs = self.graph_.pairs
         assert pairs is not None
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if users is not None:
             sources = torch.from_numpy(self._places(_ids(users), "users", 0))
         if not len(sources):
-            raise ValueError("users names nobody: give ids, or None for all users")
+            raise InputError("users names nobody: give ids, or None for all users")
         parts = list(best_partners(scorer, pairs, sources, int(top)))
         best = torch.cat([part.pairs for part in parts])
         ids = {column: self._own_ids(best[:, end], end) for end, column in enumerate(self.columns_)}
@@ -192,7 +193,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         known[known.clone()] &= ~pairs.known_in_training.has(held[known][:, 0], held[known][:, 1])
         held = held[known].unique(dim=0)
         if not len(held):
-            raise ValueError("X has no pair of a known user and a known item that fit has not seen")
+            raise InputError("X has no pair of a known user and a known item that fit has not seen")
         if not known.all():
             warnings.warn(
                 f"{int((~known).sum())} of {len(known)} pairs are left out: their users or items "
@@ -216,7 +217,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         for name in extra:
             check_known(name, types)
             if name in given:
-                raise ValueError(f"{name} is given twice: as a parameter and in settings")
+                raise InputError(f"{name} is given twice: as a parameter and in settings")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         if isinstance(self.random_state, int | np.integer):
             seed = int(self.random_state)
@@ -255,7 +256,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
 def _ids(users: Any) -> list[Any]:
     """Ids of users as a list."""
     if isinstance(users, str) or not np.iterable(users):
-        raise ValueError(f"users must be a list of ids, not {users!r}")
+        raise InputError(f"users must be a list of ids, not {users!r}")
     return list(users.tolist() if hasattr(users, "tolist") else users)
 
 
@@ -265,26 +266,26 @@ def _frame(X: Any) -> tuple[Any, tuple[str, str]]:
 
     if isinstance(X, pd.DataFrame):
         if X.shape[1] < 2:
-            raise ValueError(f"X needs a column of users and one of items, not {[*X.columns]}")
+            raise InputError(f"X needs a column of users and one of items, not {[*X.columns]}")
         frame = X.iloc[:, :2]
     else:
         array = np.asarray(X)
         if array.ndim != 2 or array.shape[1] != 2:
-            raise ValueError(
+            raise InputError(
                 f"X must be pairs, (pairs, 2) or a DataFrame of two columns, not {array.shape}"
             )
         frame = pd.DataFrame(array, columns=list(KINDS))
     if not len(frame):
-        raise ValueError("X has no pairs")
+        raise InputError("X has no pairs")
     missing = frame.isna().any(axis=1).to_numpy()
     if missing.any():
         row = int(missing.nonzero()[0][0])
-        raise ValueError(
+        raise InputError(
             f"X has {int(missing.sum())} pairs without a user or item, first: row {row}"
         )
     one, other = (str(name) for name in frame.columns)
     if one == other:
-        raise ValueError(f"X has two columns called {one!r}: give them different names")
+        raise InputError(f"X has two columns called {one!r}: give them different names")
     return frame, (one, other)
 
 
@@ -295,7 +296,7 @@ def _table(given: Any, kind: str, column: str) -> Any:
     if not isinstance(given, pd.DataFrame):
         array = np.asarray(given)
         if array.ndim != 2:
-            raise ValueError(
+            raise InputError(
                 f"{kind}_features must be ({kind}s, features) or a DataFrame, not {array.shape}"
             )
         frame = pd.DataFrame(array, columns=[f"f{place}" for place in range(array.shape[1])])

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import layout_word, stored
@@ -53,7 +54,7 @@ def check_numbers(X: Any) -> None:
         try:
             np.asarray(X.iloc[:, place], np.float32)
         except (ValueError, TypeError):
-            raise ValueError(
+            raise InputError(
                 f"column {str(name)!r} of X holds {kind}, not numbers: encode it, for example by "
                 "sklearn.preprocessing.OneHotEncoder in a pipeline; or give a Graph as X, whose "
                 "columns Graph.from_pandas(X, edges) encodes"
@@ -68,7 +69,7 @@ def rows_of_table(
     X: (nodes, features), an array or a scipy matrix; edge_index: None for no edges
     """
     if edge_index is None and edge_weight is not None:
-        raise ValueError("edge_weight needs edge_index: the weights are of its edges")
+        raise InputError("edge_weight needs edge_index: the weights are of its edges")
     edges = np.empty((2, 0), np.int64) if edge_index is None else edge_index
     return Rows(
         Graph(
@@ -90,7 +91,7 @@ def rows_of_nodes(graph: Graph, X: Any) -> Rows:
     if numbers.ndim == 2 and numbers.shape[1] == 1:
         numbers = numbers[:, 0]
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise ValueError(
+        raise InputError(
             "with a fixed graph (graph=...) X is the numbers of its nodes, such as "
             f"np.arange({graph.num_nodes}), not {numbers.dtype} of shape {numbers.shape}"
         )
@@ -103,7 +104,7 @@ def check_different(nodes: NDArray[np.int64] | None) -> None:
         return
     different, counts = np.unique(nodes, return_counts=True)
     if len(different) < len(nodes):
-        raise ValueError(
+        raise InputError(
             f"X names node {different[counts > 1][0]} more than once; to let a node count more, "
             "give sample_weight"
         )

@@ -13,6 +13,7 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.tasks import find_task
 
@@ -36,7 +37,7 @@ class Target:
 def target_of_graph(graph: Graph) -> Target:
     """Return the labels of a graph, with classes as their names."""
     if graph.labels is None:
-        raise ValueError("the graph has no labels: give y")
+        raise InputError("the graph has no labels: give y")
     values, known = graph.labels.numpy(), graph.labelled.numpy()
     task = find_task(graph.task)
     if task.has_classes and not task.several and graph.names.classes is not None:
@@ -52,7 +53,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     """
     values = as_column(y)
     if values.dtype.kind == "U" and unlabeled != "nan" and (values == "nan").any():
-        raise ValueError(
+        raise InputError(
             'y has the text "nan", which NumPy makes of NaN among texts: where a label is unknown '
             "give None, in an array of dtype=object; if it is a class, give y.astype(object)"
         )
@@ -70,7 +71,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
     if len(told):
         check_classification_targets(told)
     if values.ndim == 2 and not np.isin(told, (0, 1)).all():
-        raise ValueError("y of several classes per row must be 0 or 1 (a row of NaN where unknown)")
+        raise InputError("y of several classes per row must be 0 or 1 (a row of NaN where unknown)")
     if len(told) and unlabeled is not None and not known.all() and values.ndim == 1:
         _check_not_a_class(told, values, unlabeled)
     filled = np.zeros(values.shape, told.dtype)
@@ -84,7 +85,7 @@ def _check_alike(told: NDArray[Any]) -> None:
     texts = [isinstance(value, str) for value in told.flat]
     if any(texts) and not all(texts):
         text, other = told.flat[texts.index(True)], told.flat[texts.index(False)]
-        raise ValueError(
+        raise InputError(
             f"y mixes texts, such as {text!r}, and {other!r}: give classes of one kind"
         )
 
@@ -92,7 +93,7 @@ def _check_alike(told: NDArray[Any]) -> None:
 def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any) -> None:
     """Raise if there is one class beside -1, which is then most likely a class too."""
     if _equal(values, unlabeled).any() and (told == told[0]).all():
-        raise ValueError(
+        raise InputError(
             f"y has only one class, {told[0]!s}, beside {unlabeled!r}, which stands for unknown: "
             f"if {unlabeled!r} is a class, give unlabeled=None"
         )
@@ -102,7 +103,7 @@ def read_numbers(y: Any) -> Target:
     """Convert y to numbers. y: (rows,) numbers, NaN or None if unknown"""
     values = as_column(y)
     if values.ndim != 1:
-        raise ValueError(f"y must be one number per row, (rows,), not {values.shape}")
+        raise InputError(f"y must be one number per row, (rows,), not {values.shape}")
     missing = _missing(values)
     numbers = np.full(values.shape, np.nan)
     numbers[~missing] = values[~missing].astype(np.float64)

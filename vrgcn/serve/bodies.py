@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from starlette.requests import ClientDisconnect, Request
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.sizes import bytes_text
 from vrgcn.serve.answers import ProblemError
 from vrgcn.serve.schemas import Schema, check
@@ -68,7 +69,7 @@ async def _bytes(request: Request, most: int) -> bytes:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON; use null for a missing value")
+    raise InputError(f"{name} is not a number of JSON; use null for a missing value")
 
 
 def whole(request: Request, name: str, default: int, least: int, most: int) -> int:

@@ -13,6 +13,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import explained, new_file
 
 FILE = "journal.head"
@@ -21,7 +22,7 @@ BLOCK = 4096
 _DIGEST = 64  # hexadecimal digits at the end of a block
 
 
-class DamagedError(ValueError):
+class DamagedError(InputError):
     """Raised if a state folder does not have everything that was acknowledged."""
 
     def __init__(self, problem: str, folder: Path) -> None:
@@ -116,7 +117,7 @@ def _read(path: Path, block: bytes) -> tuple[int, Head] | None:
         return None
     found = json.loads(text)
     if (found.pop("format"), version := found.pop("version")) != (FORMAT, VERSION):
-        raise ValueError(f"{path} has version {version}; this vrgcn reads version {VERSION}")
+        raise InputError(f"{path} has version {version}; this vrgcn reads version {VERSION}")
     return found.pop("turn"), Head(**found)
 
 

@@ -30,6 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import explained, flush_folder, new_file
 from vrgcn.serve.head import FILE, DamagedError, Head, HeadFile, write_at
 
@@ -39,11 +40,11 @@ _LOG = re.compile(r"journal-(\d+)\.log")
 _NONE, _FOLDED = "null", "keys"  # in place of a key: none, and that the line has folded keys
 
 
-class OtherModelError(ValueError):
+class OtherModelError(InputError):
     """Raised if a journal belongs to another model or graph."""
 
 
-class KeyReusedError(ValueError):
+class KeyReusedError(InputError):
     """Raised if a key comes again with another change."""
 
 

@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.serve.bodies import Limits
 from vrgcn.serve.connections import Connections
@@ -26,7 +27,7 @@ def listen(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except OSError as error:
         found.close()
-        raise ValueError(
+        raise InputError(
             f"cannot listen at {setting('host', host)} {setting('port', port)}: {error.strerror}; "
             "give another port"
         ) from None

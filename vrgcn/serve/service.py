@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import FULL
 from vrgcn.inference.predictions import Predictions
 from vrgcn.live.changes import RefusedError
@@ -236,8 +237,8 @@ def opened_service(
 def _replay(live: Live, journal: Journal, number: int, body: str) -> None:
     try:
         live.apply(json.loads(body))
-    except (ValueError, TypeError) as error:
-        raise ValueError(
+    except InputError as error:
+        raise InputError(
             f"{journal.path}: change {number} cannot be applied again: {error}. Serve it with the "
             "version of vrgcn that wrote it, or give another state folder"
         ) from error
@@ -256,7 +257,7 @@ def refusals() -> Iterator[None]:
         raise ProblemError(503, str(error), retry_after=2) from None
     except RefusedError as error:
         raise ProblemError(422, str(error), *error.path) from None
-    except (ValueError, TypeError) as error:
+    except InputError as error:
         raise ProblemError(422, str(error)) from None
     except OSError as error:
         if error.errno not in FULL:

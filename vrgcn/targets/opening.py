@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from vrgcn.data.pairs import with_given_negatives
 from vrgcn.data.splitting import random_split, split_by_time
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import SHARES, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.split import split_pairs
@@ -38,7 +39,7 @@ def check_trainable(graph: Graph, folder: Path | None = None) -> None:
         return
     if graph.labels is None:
         _refuse_labels(graph, folder)
-    raise ValueError(
+    raise InputError(
         "the graph has no labelled training nodes; draw some with "
         f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
         f"and {setting('split')} or {setting('ratio')}"
@@ -78,7 +79,7 @@ def _pairs(spec: TargetSpec, graph: Graph) -> Graph:
 def _triples(spec: TargetSpec, graph: Graph) -> Graph:
     for name in ("leave_one_out", "train_until", "time_column"):
         if getattr(spec, name):
-            raise ValueError(
+            raise InputError(
                 f"{setting(name, getattr(spec, name))} splits one relation: the edges of all "
                 f"relations are split by {setting('ratio')} or {setting('split_column')}"
             )
@@ -89,7 +90,7 @@ def _refuse_labels(graph: Graph, folder: Path | None) -> NoReturn:
     """Raise the error of a graph without labels, which says what to predict instead."""
     links = offered(graph, folder)
     example = f"; predict its links: {setting('predict', links[0])}" if links else ""
-    raise ValueError(
+    raise InputError(
         f"the graph has no labels{example}, or import it again with a "
         f"{setting('label', command='import')} column"
     )

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
 
@@ -85,7 +86,7 @@ def check_predicted(predict: str | None, graph: Graph, folder: Path | None) -> N
     shown = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
     offers = f"the graph offers {shown}" if found else "the graph has no labels and no edges"
     cure = "" if near else _cure(predict, graph)
-    raise ValueError(f"{setting('predict', predict)}: {offers}{hint}{cure}")
+    raise InputError(f"{setting('predict', predict)}: {offers}{hint}{cure}")
 
 
 def _cure(predict: str, graph: Graph) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vrgcn.data.tables.spec import check_ratio
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.targets.predicted import names_labels
 
@@ -69,13 +70,13 @@ class TargetSpec:
         if self.ratio is not None:
             check_ratio(self.ratio)
         if self.val_until is not None and self.train_until is None:
-            raise ValueError(
+            raise InputError(
                 f"{setting('val_until', self.val_until)} needs "
                 f"{setting('train_until', Placeholder('DATE'))}"
             )
         for name in ("leave_one_out", "split_column"):
             if getattr(self, name) and self.labels:
-                raise ValueError(
+                raise InputError(
                     f"{setting(name, getattr(self, name))} splits pairs: give "
                     f"{setting('predict', RELATION)} too"
                 )

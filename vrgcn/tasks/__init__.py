@@ -13,6 +13,7 @@ import importlib
 from functools import cache
 from typing import TYPE_CHECKING
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import TASKS as PLUGINS
 from vrgcn.files.plugins import check_own, is_plugin, known_names, load_plugin, plugin_package
 
@@ -35,7 +36,7 @@ DEFAULT = "classes"  # for missing labels, or labels whose shape fits no task
 def find_task(name: str) -> Task:
     """Return the task of this name, as in `Graph.task`."""
     if not is_task(name):
-        raise ValueError(f"task {name!r} is none of {known_names(PLUGINS, TASKS)}")
+        raise InputError(f"task {name!r} is none of {known_names(PLUGINS, TASKS)}")
     if name not in TASKS:
         return _plugin(name)
     check_own(PLUGINS, name)
@@ -61,7 +62,7 @@ def _plugin(name: str) -> Task:
 
     kind = load_plugin(PLUGINS, name)
     if not (isinstance(kind, type) and issubclass(kind, Task) and kind.name == name):
-        raise ValueError(
+        raise InputError(
             f"the task {name!r} of {plugin_package(PLUGINS, name)} is no class of "
             f"vrgcn.tasks.task.Task whose name is {name!r}"
         )

@@ -10,6 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.task import UNLABELLED, Columns, LossSettings, Task
 
@@ -31,13 +32,13 @@ class ClassTask(Task):
         self, labels: Tensor, num_classes: int | None, num_nodes: int
     ) -> tuple[Tensor, int]:
         if labels.dim() not in (1, 2) or labels.shape[0] != num_nodes or 0 in labels.shape:
-            raise ValueError(
+            raise InputError(
                 f"labels must be ({num_nodes},), one class per node, or ({num_nodes}, classes); "
                 f"not {tuple(labels.shape)}"
             )
         if labels.dim() != self.dimensions:
             wanted = "(nodes, classes)" if self.dimensions == 2 else "(nodes,)"
-            raise ValueError(
+            raise InputError(
                 f"task {self.name!r} takes labels of shape {wanted}, not {tuple(labels.shape)}"
             )
         return self._check_values(labels, num_classes)
@@ -47,7 +48,7 @@ class ClassTask(Task):
         if y.dim() != 1 or not y.is_floating_point():
             return y
         if not ((y == y.round()) | y.isnan()).all():
-            raise ValueError(
+            raise InputError(
                 "data.y holds fractions, and no regression was asked for: to predict numbers, "
                 'give Graph.from_pyg(data, task="regression")'
             )
@@ -77,7 +78,7 @@ class ClassTask(Task):
 
     def check_top(self, top: int | None, classes: int) -> None:
         if top is not None and not 1 <= top <= classes:
-            raise ValueError(
+            raise InputError(
                 f"{setting('top')}: must be between 1 and the number of classes, {classes}"
             )
 

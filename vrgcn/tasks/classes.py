@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
 from vrgcn.tasks.regions import Region, SetColumn
 from vrgcn.tasks.task import UNLABELLED, Columns, Criterion, Facts, LossSettings, is_integer
@@ -100,7 +101,7 @@ class OneClass(ClassTask):
             wrong = f"outside 0..{classes - 1} (-1 where unknown)"
             if classes < 1:
                 wrong = "below 0 and not -1, which stands for an unknown one"
-            raise ValueError(
+            raise InputError(
                 f"{int(bad.sum())} labels are {wrong}, first: {int(y[first])} at node {first}"
             )
         return y, max(classes, 0)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
 from vrgcn.tasks.regions import joined_names
 from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings
@@ -85,13 +86,13 @@ class SeveralClasses(ClassTask):
         bad = (y != 0) & (y != 1) & ~unknown
         if bad.any():
             row, column = bad.nonzero()[0].tolist()
-            raise ValueError(
+            raise InputError(
                 f"labels of several classes per node must be 0 or 1 (a whole row of -1 where "
                 f"unknown); {int(bad.sum())} are not, first: {float(y[row, column]):g} at node "
                 f"{row}, class {column}"
             )
         if num_classes is not None and num_classes != y.shape[1]:
-            raise ValueError(f"num_classes is {num_classes} but labels have {y.shape[1]} columns")
+            raise InputError(f"num_classes is {num_classes} but labels have {y.shape[1]} columns")
         return y, y.shape[1]
 
 

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
+
 SEPARATOR = "|"  # between classes
 
 # From outputs (nodes, width) to regions, see `Task.region`.
@@ -29,11 +31,11 @@ def limit_of(scores: Tensor, coverage: float) -> float:
     scores: (nodes,) of nodes that the model has not learned from
     """
     if not 0 < coverage < 1:
-        raise ValueError(f"a coverage lies between 0 and 1, not {coverage:g}")
+        raise InputError(f"a coverage lies between 0 and 1, not {coverage:g}")
     place = math.ceil((len(scores) + 1) * coverage - 1e-9)
     if place > len(scores):
         needed = math.ceil(coverage / (1 - coverage) - 1e-9)
-        raise ValueError(
+        raise InputError(
             f"a coverage of {coverage:g} needs at least {needed} nodes to calibrate on, and there "
             f"are {len(scores)}: ask for less, or train with more validation nodes"
         )

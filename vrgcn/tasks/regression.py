@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.regions import IntervalColumns, Region
 from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
@@ -41,20 +42,20 @@ class Number(Task):
     def check_settings(self, settings: LossSettings, num_classes: int) -> None:
         super().check_settings(settings, num_classes)
         if settings.loss not in ("auto", "mse", "mae"):
-            raise ValueError(f"{setting('loss', settings.loss)} is for pairs: choose mse or mae")
+            raise InputError(f"{setting('loss', settings.loss)} is for pairs: choose mse or mae")
 
     def holds(self, labels: Tensor) -> bool:
         return labels.dim() == 1 and labels.is_floating_point()
 
     def check_num_classes(self, num_classes: int | None) -> None:
         if num_classes:
-            raise ValueError(f'num_classes is {num_classes}, and task="{self.name}" has no classes')
+            raise InputError(f'num_classes is {num_classes}, and task="{self.name}" has no classes')
 
     def check_labels(
         self, labels: Tensor, num_classes: int | None, num_nodes: int
     ) -> tuple[Tensor, int]:
         if labels.shape != (num_nodes,):
-            raise ValueError(
+            raise InputError(
                 f"labels must be ({num_nodes},), one number per node; not {tuple(labels.shape)}"
             )
         if labels.is_complex() or labels.dtype == torch.bool:
@@ -64,7 +65,7 @@ class Number(Task):
         bad = labels.isinf()
         if bad.any():
             first = int(bad.nonzero()[0, 0])
-            raise ValueError(
+            raise InputError(
                 f"{int(bad.sum())} labels are infinite, first: node {first}; give NaN where unknown"
             )
         # Double precision: a time in seconds would be rounded to minutes in single precision.
@@ -121,7 +122,7 @@ class Number(Task):
         return outputs[:, 0]
 
     def probabilities(self, outputs: Tensor) -> Tensor:
-        raise ValueError("the model predicts numbers, which have no probabilities")
+        raise InputError("the model predicts numbers, which have no probabilities")
 
     def array(self, outputs: Tensor) -> Tensor:
         return outputs[:, 0].double()
@@ -148,7 +149,7 @@ class Number(Task):
 
     def check_top(self, top: int | None, classes: int) -> None:
         if top is not None:
-            raise ValueError(
+            raise InputError(
                 f"{setting('top')}: the model predicts numbers, which have no classes to choose "
                 "from"
             )

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.metrics import METRICS, Metric
 from vrgcn.tasks.regions import Region
@@ -176,7 +177,7 @@ class Task(ABC):
         for name in self.unused:
             value = getattr(settings, name)
             if value != getattr(LossSettings, name):
-                raise ValueError(
+                raise InputError(
                     f"{name} {value!r} ({setting(name)}) means nothing for "
                     f"{self.target(num_classes)}: leave it out"
                 )
@@ -186,7 +187,7 @@ class Task(ABC):
         name = self.metrics[0] if name is None else name
         if name not in self.metrics:
             other = "is for another task" if name in METRICS else "is not known"
-            raise ValueError(
+            raise InputError(
                 f"metric {name!r} ({setting('metric')}) {other}; for {self.name} there are "
                 f"{', '.join(self.metrics)}"
             )
@@ -232,23 +233,23 @@ class Task(ABC):
     def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return how strange each label is for a node's outputs, (nodes,) float64; raise if the
         task has no prediction sets."""
-        raise ValueError(f"there are no prediction sets for {self.label}")
+        raise InputError(f"there are no prediction sets for {self.label}")
 
     def region(self, outputs: Tensor, limit: float) -> Tensor:
         """Return the labels that are at most so strange: classes (nodes, classes) bool, or the ends
         of an interval (nodes, 2)."""
-        raise ValueError(f"there are no prediction sets for {self.label}")
+        raise InputError(f"there are no prediction sets for {self.label}")
 
     def covers(self, regions: Tensor, labels: Tensor) -> Tensor:
         """Return (nodes,) bool, True if the region of a node holds its label.
 
         regions: as `region` returns them
         """
-        raise ValueError(f"there are no prediction sets for {self.label}")
+        raise InputError(f"there are no prediction sets for {self.label}")
 
     def region_columns(self, classes: Sequence[str], region: Region) -> Columns:
         """Return the columns of a table that show the regions."""
-        raise ValueError(f"there are no prediction sets for {self.label}")
+        raise InputError(f"there are no prediction sets for {self.label}")
 
     @abstractmethod
     def check_top(self, top: int | None, classes: int) -> None:

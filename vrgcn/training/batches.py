@@ -12,6 +12,7 @@ from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import SETTINGS
 from vrgcn.engine.setup import Setup, look
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
@@ -56,7 +57,7 @@ def build_minibatches(
         setup=setup,
     )
     if not bool(batches.trained[batches.nodes].any()):
-        raise ValueError(
+        raise InputError(
             "none of the nodes that an epoch visits counts in the loss: an objective says which "
             "nodes do by `trained`, and which are visited by `visit`"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.models.config import check_types, is_whole
 from vrgcn.training.interval import Interval, duration
@@ -202,23 +203,23 @@ class TrainConfig:
         at_least(1, threads=self.threads, history_cap=self.history_cap)
         at_least(0, weight_decay=self.weight_decay, seed=self.seed)
         if self.seed >= 2**63:
-            raise ValueError(f"seed must be below 2**63, not {self.seed}")
+            raise InputError(f"seed must be below 2**63, not {self.seed}")
         at_least(0, diagnostics=self.diagnostics)
         at_least(0, warmup=self.warmup)
         if self.time_limit is not None and duration(self.time_limit) is None:
-            raise ValueError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
+            raise InputError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
         for name in ("learning_rate", "clip", "temperature"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
-                raise ValueError(f"{name} must be positive, not {value}")
+                raise InputError(f"{name} must be positive, not {value}")
         if not 0 < self.held_share < 1:
-            raise ValueError(f"held_share must be between 0 and 1, not {self.held_share}")
+            raise InputError(f"held_share must be between 0 and 1, not {self.held_share}")
         if not 0 <= self.label_smoothing < 1:
-            raise ValueError(
+            raise InputError(
                 f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"
             )
         if self.warmup > self.epochs:
-            raise ValueError(
+            raise InputError(
                 f"warmup {self.warmup} is longer than the run, {setting('epochs', self.epochs)}"
             )
 
@@ -240,9 +241,9 @@ def _fanout(given: Any) -> tuple[int, ...]:
     several = isinstance(given, Iterable) and not isinstance(given, str)
     numbers = tuple(given) if several else (given,)
     if not all(map(is_whole, numbers)):
-        raise ValueError(f"fanout must be a whole number, or one per layer, not {given!r}")
+        raise InputError(f"fanout must be a whole number, or one per layer, not {given!r}")
     if not numbers:
-        raise ValueError("fanout needs at least one number")
+        raise InputError("fanout needs at least one number")
     at_least(0, fanout=min(numbers))
     return numbers
 
@@ -250,7 +251,7 @@ def _fanout(given: Any) -> tuple[int, ...]:
 def _check_estimator(name: Any) -> None:
     if not isinstance(name, str):
         own = "; one of your own: fit(estimator=...)" if isinstance(name, Estimator) else ""
-        raise ValueError(f"estimator must be a name such as 'cvd', not {name!r}{own}")
+        raise InputError(f"estimator must be a name such as 'cvd', not {name!r}{own}")
     if name != AUTO:
         find_estimator(name)
 
@@ -259,4 +260,4 @@ def at_least(least: int, **values: float | None) -> None:
     """Raise if a named value is smaller than `least`; None stands for a default."""
     for name, value in values.items():
         if value is not None and not value >= least:
-            raise ValueError(f"{name} must be at least {least}, not {value}")
+            raise InputError(f"{name} must be at least {least}, not {value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import Decoder
@@ -34,7 +35,7 @@ class EmbeddingObjective:
     def __init__(self, graph: Graph, config: TrainConfig) -> None:
         for name, unused in (("class_weights", "none"), ("label_smoothing", 0.0)):
             if getattr(config, name) != unused:
-                raise ValueError(
+                raise InputError(
                     f"{setting(name, getattr(config, name))} means nothing for pairs: leave it out"
                 )
         self.loss_name = self._loss(config.loss)
@@ -52,7 +53,7 @@ class EmbeddingObjective:
     def prepare(self, model: nn.Module) -> None:
         decoder = getattr(model, "decoder", None)
         if not isinstance(decoder, Decoder):
-            raise ValueError(
+            raise InputError(
                 "pairs are scored by the decoder of a model: give a PairModel, whose `decoder` is "
                 "one of vrgcn.pairs.decoders"
             )
@@ -60,7 +61,7 @@ class EmbeddingObjective:
 
     def check_outputs(self, outputs: Tensor) -> None:
         if outputs.dim() != 2:
-            raise ValueError(
+            raise InputError(
                 f"the model's output has shape {tuple(outputs.shape)}: an embedding of each node "
                 "must be (nodes, width)"
             )
@@ -93,7 +94,7 @@ class EmbeddingObjective:
         """The loss of a setting."""
         found = next((known for known in LOSSES if known == name), None)
         if found is None and name != AUTO:
-            raise ValueError(
+            raise InputError(
                 f"{setting('loss', name)} is of single nodes: pairs have {', '.join(LOSSES)}"
             )
         return found or self.usual_loss

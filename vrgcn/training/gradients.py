@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.trace import device_of, set_mode
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.randomness import default_generator, drawing_from
 from vrgcn.training.moments import Moments
 from vrgcn.training.objective import Objective, build_objective
@@ -89,7 +90,7 @@ def gradient(
     outputs: (batch, classes), from `batch.run`
     """
     if not batch.needs_gradient:
-        raise ValueError("the minibatch has no labelled training node, so its loss has no gradient")
+        raise InputError("the minibatch has no labelled training node, so its loss has no gradient")
     loss = batch.mean(batch.losses(objective, outputs))
     found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     return tuple(part.to_dense() if part.is_sparse else part for part in found)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from vrgcn.files.mistakes import InputError
+
 AUTO_SECONDS = 300.0
 AUTO_SHARE = 0.02  # largest share of the time that writing checkpoints may take
 
@@ -43,7 +45,7 @@ class Interval:
         seconds = duration(text)
         if seconds is not None:
             return Interval(seconds=seconds)
-        raise ValueError(
+        raise InputError(
             f"checkpoint_every {text!r} is neither epochs, such as 1, nor minutes, such as 10m, "
             "nor 0 for none, nor auto"
         )

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel
@@ -105,7 +106,7 @@ class TaskObjective:
 
     def check_outputs(self, outputs: Tensor) -> None:
         if outputs.dim() != 2 or outputs.shape[1] != self.outputs:
-            raise ValueError(
+            raise InputError(
                 f"the model's output has shape {tuple(outputs.shape)}, and the graph "
                 f"{self.target}: it must be (nodes, {self.outputs})"
             )
@@ -125,7 +126,7 @@ class TaskObjective:
         for name in ("val", "test"):
             nodes = graph.split(name)
             if len(nodes) and math.isnan(self.score(torch.zeros(len(nodes), self.outputs), nodes)):
-                raise ValueError(
+                raise InputError(
                     f"{self.metric.title} of the {name} nodes does not exist: it needs "
                     f"{self.metric.needs}; choose another metric ({setting('metric')})"
                 )
@@ -146,9 +147,9 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objectiv
 
         return TripleObjective(graph, config or TrainConfig())
     if graph.labels is None:
-        raise ValueError("the graph has no labels to train on")
+        raise InputError("the graph has no labels to train on")
     if not len(graph.train):
-        raise ValueError(
+        raise InputError(
             "the graph has no training nodes: give it a train split, or draw one: --ratio 0.6 0.2 "
             "0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
         )

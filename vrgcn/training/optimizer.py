@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import get_total_norm
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.models.node_table import node_tables
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.row_adam import RowAdam
@@ -25,7 +26,7 @@ def build_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimi
     rows = {id(table.rows) for table in learned}
     parameters = [p for p in model.parameters() if p.requires_grad and id(p) not in rows]
     if not parameters and not learned:
-        raise ValueError("the model has no parameters to train")
+        raise InputError("the model has no parameters to train")
     if config.decay == "all":
         decayed, free = parameters, []
     else:

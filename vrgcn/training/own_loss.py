@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from torch import Tensor, nn
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.tasks import find_task
 from vrgcn.training.config import TrainConfig
@@ -58,7 +59,7 @@ class OwnLoss(_Changed):
         outputs, labels = self.task.compared(outputs, labels)
         losses = self.function(outputs, labels)
         if losses.shape != (len(outputs),):
-            raise ValueError(
+            raise InputError(
                 f"the loss of {len(outputs)} nodes must be ({len(outputs)},), a number for each, "
                 f'not {tuple(losses.shape)}; PyTorch\'s own take reduction="none"'
             )
@@ -94,7 +95,7 @@ def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainCo
     for field in fields(settings):
         value = getattr(settings, field.name)
         if value != field.default:
-            raise ValueError(
+            raise InputError(
                 f"{field.name} {value!r} is of the usual loss, and means nothing for a "
                 "loss of one's own: leave it out"
             )

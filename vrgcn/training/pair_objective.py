@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.lightgcn import LightGCN
@@ -122,7 +123,7 @@ class PairObjective(EmbeddingObjective):
     def _set_prior(self, model: nn.Module) -> None:
         """Give the model the prior of each node, and negatives weights that agree with it."""
         if self.loss_name != "softmax" or not self.source.shared:
-            raise ValueError(
+            raise InputError(
                 f"{setting('decoder', 'lift')} learns by {setting('loss', 'softmax')} with "
                 f"{setting('negative_sampling', 'shared')}: give both"
             )

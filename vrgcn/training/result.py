@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.state import Epoch
 from vrgcn.training.wording import seconds_text
@@ -92,4 +93,4 @@ def check_drawing() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ValueError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None
+        raise InputError("drawing needs matplotlib: pip install 'vrgcn[plots]'") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
@@ -49,7 +50,7 @@ class TensorBoardLog(Listener):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise ValueError(
+            raise InputError(
                 f"{setting('log', 'tensorboard', python='TensorBoardLog')} needs TensorBoard: "
                 "pip install 'vrgcn[tensorboard]'"
             ) from None

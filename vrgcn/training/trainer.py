@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.setup import note_propagation
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
@@ -122,7 +123,7 @@ class Trainer:
             return
         missing = "waits for validation scores, and the graph has no validation nodes"
         if self.config.schedule == "plateau":
-            raise ValueError(
+            raise InputError(
                 f"schedule plateau ({setting('schedule')}) {missing}: choose cosine, or give it a "
                 "val split"
             )

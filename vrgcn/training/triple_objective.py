@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import RELATIONS
@@ -33,12 +34,12 @@ class TripleObjective(EmbeddingObjective):
         super().__init__(graph, config)
         self.triples = graph.triples
         if config.pair_batches == "nodes":
-            raise ValueError(
+            raise InputError(
                 f"{setting('pair_batches', 'nodes')} is of one relation: minibatches of triples "
                 "are of queries; leave it out"
             )
         if config.own_edges == "exclude":
-            raise ValueError(
+            raise InputError(
                 f"{setting('own_edges', 'exclude')} would make the matrices of all relations anew "
                 f"for each minibatch: use {setting('own_edges', 'redraw')}"
             )
@@ -53,7 +54,7 @@ class TripleObjective(EmbeddingObjective):
 
     def find_metric(self, name: str) -> Metric:
         if name not in METRICS:
-            raise ValueError(f"{setting('metric', name)} is none of {', '.join(METRICS)}")
+            raise InputError(f"{setting('metric', name)} is none of {', '.join(METRICS)}")
         return METRICS[name]
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.relational import RelationalModel
@@ -52,7 +53,7 @@ class ValueObjective(EmbeddingObjective):
     def find_metric(self, name: str) -> Metric:
         metrics = value_metrics(self.pairs)
         if name not in metrics:
-            raise ValueError(
+            raise InputError(
                 f"{setting('metric', name)} is no score of {self.pairs.relation}."
                 f"{self.target.name}: it has {', '.join(metrics)}"
             )
@@ -70,7 +71,7 @@ class ValueObjective(EmbeddingObjective):
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)
         if not isinstance(self.decoder, ValueDecoder):
-            raise ValueError(
+            raise InputError(
                 "values of pairs need a decoder of values: give a PairModel with values=0 for "
                 "numbers, or the number of classes"
             )
@@ -94,7 +95,7 @@ class ValueObjective(EmbeddingObjective):
         if name == AUTO:
             return known[0]
         if name not in known:
-            raise ValueError(
+            raise InputError(
                 f"{setting('loss', name)} is no loss of {self.pairs.relation}.{self.target.name}: "
                 f"it has {', '.join(known)}"
             )

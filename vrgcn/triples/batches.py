@@ -20,6 +20,7 @@ from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.plan import Plan
 from vrgcn.engine.visits import sizes
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.triples.own_edges import TripleEdges
 from vrgcn.triples.queries import Asked, QuerySource
@@ -47,7 +48,7 @@ class QueryBatches(MiniBatches):
         super().__init__(model, graph, **settings)
         self._edges = None if held_share is None else TripleEdges(self.setup, source.triples)
         if self.estimator.gradient_history:
-            raise ValueError(
+            raise InputError(
                 "minibatches of triples do not visit every node equally often, as histories of "
                 "gradients assume: use the estimator exact, ns, cv or cvd"
             )

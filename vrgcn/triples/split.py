@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple
@@ -48,7 +49,7 @@ def split_triples(
     that the import made of edges are set to zero: they know validation and test triples.
     """
     if graph.kinds is None:
-        raise ValueError(
+        raise InputError(
             f"{setting('predict', RELATIONS)} is for graphs with relations; this one has none: "
             f"{setting('predict', 'edges')} predicts its edges"
         )
@@ -68,7 +69,7 @@ def split_triples(
             parts[split].append(edges[number == split])
     train, val, test = (torch.cat(part) for part in parts)
     if not len(train):
-        raise ValueError(f"{setting('predict', RELATIONS)}: there are no training triples")
+        raise InputError(f"{setting('predict', RELATIONS)}: there are no training triples")
     targets = [part.target for part in relations] + [part.source for part in relations]
     ranges = [graph.kinds.range(kind) for kind in targets]
     triples = Triples(
@@ -97,7 +98,7 @@ def _split_column(
     drawn: whether shares were given
     """
     if named is not None and drawn:
-        raise ValueError(f"{setting('split_column', named)} and {setting('ratio')}: give one")
+        raise InputError(f"{setting('split_column', named)} and {setting('ratio')}: give one")
     splits = [
         {name for name, column in graph.kept.get(part.name, {}).items() if column.kind == "split"}
         for part in relations
@@ -108,12 +109,12 @@ def _split_column(
             part.name for part, own in zip(relations, splits, strict=True) if named not in own
         )
         want = Placeholder(f"{named}=split")
-        raise ValueError(
+        raise InputError(
             f"{setting('split_column', named)}: the graph keeps no such split of the edges of "
             f"{lacking}; import it again with {setting('keep', want, command='import')}"
         )
     if named is None and not drawn and len(found) > 1:
-        raise ValueError(
+        raise InputError(
             f"the edges have several splits, {', '.join(sorted(found))}: name one with "
             f"{setting('split_column')}, or draw one with {setting('ratio', RATIO)}"
         )

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
+
 _ROUNDS = 40
 _ENOUGH = 2000  # validation nodes that are not drawn in bags
 _BAGS, _BAG_ROUNDS = 20, 10
@@ -45,7 +47,7 @@ def choose_average(
     score: of the mean of shares; better: True if a score is better than another
     """
     if not shares:
-        raise ValueError("there are no predictions to average")
+        raise InputError("there are no predictions to average")
     names, added = list(shares), Counter[str]()
     total: Tensor | None = None
     best: tuple[float, dict[str, float]] | None = None

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.engine.estimators import ESTIMATORS
+from vrgcn.files.mistakes import InputError
 from vrgcn.models.config import ModelConfig
 from vrgcn.training.config import AUTO, TrainConfig
 
@@ -308,6 +309,6 @@ def check_names(names: Sequence[str], among: Mapping[str, Choice | Range] = EVER
     """Refuse settings that cannot be searched."""
     unknown = [name for name in names if name not in among]
     if unknown:
-        raise ValueError(f"search: {unknown[0]!r} is none of {', '.join(among)}")
+        raise InputError(f"search: {unknown[0]!r} is none of {', '.join(among)}")
     if not names:
-        raise ValueError(f"search: name at least one of {', '.join(among)}")
+        raise InputError(f"search: name at least one of {', '.join(among)}")

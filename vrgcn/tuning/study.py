@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import explained, new_file
 from vrgcn.runs.folder import STUDY
@@ -56,7 +57,7 @@ def check_optuna() -> None:
     try:
         import optuna  # noqa: F401
     except ImportError:
-        raise ValueError("tuning needs Optuna: pip install 'vrgcn[tune]'") from None
+        raise InputError("tuning needs Optuna: pip install 'vrgcn[tune]'") from None
 
 
 @contextmanager
@@ -127,7 +128,7 @@ def _damage_told(file: Path) -> Iterator[None]:
         if _is_full(error):
             raise
         why = (str(error).splitlines() or [""])[0]
-        raise ValueError(
+        raise InputError(
             f"{file} cannot be read ({type(error).__name__}: {why}): it is damaged, or no search "
             "of vrgcn; the trials' own folders are beside it, and "
             f"{setting('overwrite', python='another folder=')} begins again"

@@ -15,6 +15,7 @@ from vrgcn.baselines.estimator import estimator_name, fit_estimator
 from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.auto_settings import settle
@@ -94,7 +95,7 @@ def tune(
             verbose, on_begin, on_note,
         )  # fmt: skip
     if graph.labels is None or not len(graph.train) or not len(graph.val):
-        raise ValueError(
+        raise InputError(
             "tuning needs training and validation nodes with labels: give the graph a split, or "
             "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
         )
@@ -104,7 +105,7 @@ def tune(
     own = _own_baselines([each for each in given_names if not isinstance(each, str)], graph)
     unknown = [name for name in names if name not in RECIPES]
     if unknown:
-        raise ValueError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
+        raise InputError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
     if graph.kinds is not None:  # labels spread between nodes of one kind
         names = [name for name in names if not RECIPES[name].smooth]
     use_threads(config.threads)
@@ -135,9 +136,9 @@ def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | 
     """Return the seconds and the number of trials of a search; 40 trials if neither is given."""
     seconds = None if limit is None else duration(limit)
     if limit is not None and seconds is None:
-        raise ValueError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
+        raise InputError(f"time_limit {limit!r} is no time, such as 90s, 10m or 2h")
     if trials is not None and trials < 1:
-        raise ValueError(f"trials must be at least 1, not {trials}")
+        raise InputError(f"trials must be at least 1, not {trials}")
     if trials is None and seconds is None:
         return None, TRIALS_BY_DEFAULT
     return seconds, trials
@@ -161,9 +162,9 @@ def _tune_pairs(
     pairs, predicted = graph.pairs, graph.pairs or graph.triples
     assert predicted is not None
     if not len(predicted.val):
-        raise ValueError("tuning needs validation pairs: split the graph with some, by the ratio")
+        raise InputError("tuning needs validation pairs: split the graph with some, by the ratio")
     if baselines:
-        raise ValueError("baselines: those of pairs are simple rules, all of them or none, ()")
+        raise InputError("baselines: those of pairs are simple rules, all of them or none, ()")
     seconds, trials = _length(limit, trials)
     values = pairs is not None and pairs.target is not None
     names = searched(search, pairs=True, values=values, triples=pairs is None)
@@ -220,7 +221,7 @@ def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]
     for estimator in estimators:
         lacks = [name for name in needed if not hasattr(estimator, name)]
         if lacks or isinstance(estimator, type):
-            raise ValueError(
+            raise InputError(
                 f"baselines: {estimator!r} is no estimator of scikit-learn with {needed[0]} and "
                 f"{needed[1]}, nor the name of a baseline"
             )
@@ -260,7 +261,7 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
         return
     changed = differences(before, now)
     if changed:
-        raise ValueError(
+        raise InputError(
             f"{folder} holds another search: {'; '.join(changed)}; give another folder, or delete "
             "it to begin again"
         )

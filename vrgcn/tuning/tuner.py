@@ -27,6 +27,7 @@ from vrgcn.baselines.work import cheap_first, fit_seconds
 from vrgcn.costs.choice import choose_estimator, work
 from vrgcn.costs.order import build_for
 from vrgcn.files.memory import free_memory, is_out_of_memory
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
@@ -232,7 +233,7 @@ class Tuner:
             if len(failed) == len(done) >= _HOPELESS:
                 said = f"the first {len(done)} trials failed, the last: {failed[-1].reason}"
                 if not self._members():
-                    raise ValueError(said)
+                    raise InputError(said)
                 self.on_note(f"{said}; no more are tried")
                 return
             short = self.study.user_attrs.get(_TOO_SHORT, 0.0)
@@ -271,7 +272,7 @@ class Tuner:
         if not members:
             trials = tried(self.study)
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
-            raise ValueError(f"none of {len(trials)} trials ran to its end: {reasons}")
+            raise InputError(f"none of {len(trials)} trials ran to its end: {reasons}")
         models = [member.tried for member in members]
         better = self.objective.better
         order = ranked(models, better) or ranked(models, better, pruned=True)
@@ -345,7 +346,7 @@ class Tuner:
         try:
             settings = self.search.draw(trial)
             state, reason, val = self._train(trial, settings, seen)
-        except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
+        except (MemoryError, FloatingPointError, InputError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not is_out_of_memory(error):
                 raise
             state, val = "failed", self._best_of(seen)

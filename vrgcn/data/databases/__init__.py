@@ -23,6 +23,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import TABLE_SOURCES as PLUGINS
 from vrgcn.files.plugins import check_own, is_plugin, load_plugin, plugin_names
 
@@ -44,7 +45,7 @@ def check_scheme(scheme: str) -> None:
     close = get_close_matches(scheme, known, n=1)
     hint = f"; did you mean {close[0]}://?" if close else ""
     told = ", ".join(f"{name}://" for name in known)
-    raise ValueError(f"{scheme}:// is no known kind of table; there are {told}{hint}")
+    raise InputError(f"{scheme}:// is no known kind of table; there are {told}{hint}")
 
 
 def source_class(scheme: str) -> Any:

@@ -13,6 +13,7 @@ from vrgcn.data.databases.source import Keys, TableSource, key_columns, open_sou
 from vrgcn.data.databases.spool import SpooledTable
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.tables.reading import Table, open_table
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.scratch import scratch_folder
 from vrgcn.files.setting_names import setting
 
@@ -41,7 +42,7 @@ class TableOpener:
         if not isinstance(place, TableUrl):
             return open_table(place, name, delimiter, header)
         if not place.what:
-            raise ValueError(
+            raise InputError(
                 f"{setting(name)}: {place} names no table; add #TABLE, or #SELECT ... for a query"
             )
         source = self._source(place)

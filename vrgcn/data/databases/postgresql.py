@@ -32,6 +32,7 @@ from vrgcn.data.databases.source import (
 from vrgcn.data.databases.tables import check_columns_of, check_name, no_table
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES
+from vrgcn.files.mistakes import InputError
 
 _BATCH_BYTES = "adbc.postgresql.batch_size_hint_bytes"
 # A server that does not answer, or no longer, is noticed: seconds, and how often it is asked.
@@ -133,7 +134,7 @@ class PostgreSQL:
             check_columns_of(self._address, table, have, schema.names)
         for column in schema.names:
             if len(column.encode()) > _NAME_BYTES:
-                raise ValueError(
+                raise InputError(
                     f"{self._address}#{table}: a column of PostgreSQL has a name of "
                     f"{_NAME_BYTES} bytes at most, and {column!r} has {len(column.encode())}"
                 )

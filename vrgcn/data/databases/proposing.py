@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from vrgcn.data.databases.source import ForeignKey, Keys, inside, query_of, quoted
 from vrgcn.data.databases.url import TableUrl
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 _BYTES = re.compile(r"blob|binary|bytea", re.IGNORECASE)
@@ -101,7 +102,7 @@ class _Proposing:
             else:
                 found.rows.append((name, "left out: no key leads to or from it", columns))
         if not found.edges:
-            raise ValueError(
+            raise InputError(
                 "has no foreign keys that relate its tables, and tables are "
                 f"{', '.join(self._tables) or 'none'}: name them with {setting('nodes')} and "
                 f"{setting('edges')}"

@@ -18,6 +18,7 @@ from vrgcn.data.databases.source import is_query, open_source
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.tables.reading import BATCH_ROWS
 from vrgcn.files.kinds import shown
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.scratch import scratch_folder
 from vrgcn.files.setting_names import setting
 
@@ -41,7 +42,7 @@ def destination(out: Place, *, append: bool = False) -> Iterator[Path]:
 def check_destination(out: TableUrl, *, append: bool) -> None:
     """Raise if a table could not be written, before the work that leads to its rows."""
     if not out.what or is_query(out.what):
-        raise ValueError(f"{setting('out')}: {out} names no table; add #TABLE")
+        raise InputError(f"{setting('out')}: {out} names no table; add #TABLE")
     with closing(open_source(out, write=True)) as source:
         source.check_table(out.what, None, append=append)
 
@@ -53,7 +54,7 @@ def _check_names(out: TableUrl, names: list[str]) -> None:
         same = name if out.scheme == "postgresql" else name.lower()
         if same in found or "\0" in name:
             why = f"and {shown(found[same])} are one name" if same in found else "holds a NUL"
-            raise ValueError(
+            raise InputError(
                 f"{out.address}#{out.what}: to the database, the column {shown(name)} {why}: "
                 f"write a .parquet or .csv file, or other names; {setting('top', 1)} of "
                 "`vrgcn predict` needs no names of classes as columns"

@@ -18,6 +18,7 @@ from vrgcn.data.databases import source_class
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import first_line
 from vrgcn.data.tables.values import is_list, is_number, is_text, is_time
+from vrgcn.files.mistakes import InputError
 
 _QUERY = re.compile(r"(\s|\()*(select|with)[\s(*]", re.IGNORECASE)
 # How databases say that a table of a query is not there.
@@ -112,7 +113,7 @@ def driver(module: str, package: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError:
-        raise ValueError(f"needs {package}: pip install 'vrgcn[db]'") from None
+        raise InputError(f"needs {package}: pip install 'vrgcn[db]'") from None
 
 
 def is_query(what: str) -> bool:
@@ -124,7 +125,7 @@ def name_parts(table: str) -> list[str]:
     """Return the parts of a table's name: shop.users has two, "shop.users" in quotes is one."""
     parts = _PART.findall(table)
     if not parts or ".".join(parts) != table:
-        raise ValueError(f"{table!r} is no name of a table")
+        raise InputError(f"{table!r} is no name of a table")
     return [
         part[1:-1].replace('""', '"') if part.startswith('"') and len(part) > 1 else part
         for part in parts
@@ -174,7 +175,7 @@ def naming(
     except errors as error:
         missing = _MISSING.search(reason(error))
         hint = did_you_mean(missing[1], tables()) if missing else ""
-        raise ValueError(f"{name}: {reason(error)}{hint}") from None
+        raise InputError(f"{name}: {reason(error)}{hint}") from None
 
 
 def did_you_mean(table: str, names: Sequence[str]) -> str:
@@ -207,6 +208,6 @@ def named_batches(
             yield batch
             rows += len(batch)
     except (pa.ArrowException, OSError, *errors) as error:
-        raise ValueError(
+        raise InputError(
             f"{name}: the rows after the first {rows:,} cannot be read: {reason(error)}"
         ) from None

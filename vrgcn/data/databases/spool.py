@@ -22,6 +22,7 @@ from vrgcn.data.tables.reading import (
     tidy_names,
 )
 from vrgcn.data.tables.values import fixed_bytes
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import explained
 
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -50,7 +51,7 @@ class SpooledTable:
         self._ends = [0]  # bytes of the file after each batch
         self._starts = [0]  # rows before each batch
         if not self._fetch():
-            raise ValueError(f"{name} has no rows")
+            raise InputError(f"{name} has no rows")
 
     def kind(self, column: str) -> pa.DataType:
         return self._schema.field(column).type
@@ -92,7 +93,7 @@ class SpooledTable:
         try:
             batch.validate(full=True)
         except pa.ArrowException as error:
-            raise ValueError(f"{self.name}: {error}") from None
+            raise InputError(f"{self.name}: {error}") from None
         for field, cells in zip(self._schema, arrays, strict=True):
             if readable(field.type) and fixed_bytes(field.type) is None:
                 cell_sizes(self, start, field.name, cells)

@@ -32,6 +32,7 @@ from vrgcn.data.databases.source import (
 from vrgcn.data.databases.tables import check_columns_of, check_name, no_table
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES, BATCH_ROWS
+from vrgcn.files.mistakes import InputError
 
 _BATCH_ROWS = "adbc.sqlite.query.batch_rows"
 _PATIENCE = 10_000  # milliseconds to wait for others that have locked the file
@@ -177,7 +178,7 @@ class Sqlite:
 def _own(table: str) -> list[str]:
     parts = name_parts(table)
     if len(parts) > 1:
-        raise ValueError(f"{table}: a table of SQLite has no schema; leave {parts[0]}. out")
+        raise InputError(f"{table}: a table of SQLite has no schema; leave {parts[0]}. out")
     return parts
 
 

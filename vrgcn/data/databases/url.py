@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from vrgcn.data.databases import SCHEMES, check_scheme
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import has_password, without_password
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -36,9 +37,9 @@ class TableUrl:
         """Return the address that a text gives; raise for an unknown scheme or a password."""
         found = _URL.match(text)
         if found is None:
-            raise ValueError(f"{text} is no address such as sqlite:///shop.db#users")
+            raise InputError(f"{text} is no address such as sqlite:///shop.db#users")
         if has_password(text):
-            raise ValueError(
+            raise InputError(
                 f"{without_password(text)}: leave the password out: an address shows in "
                 "shells, process lists and logs; set PGPASSWORD, or use ~/.pgpass or a service "
                 "file (postgresql:///?service=NAME)"
@@ -53,7 +54,7 @@ class TableUrl:
         """The file of a database that is one: after three slashes relative, after four absolute."""
         host, slash, path = self.address.partition("://")[2].partition("/")
         if host or not slash or not path:
-            raise ValueError(
+            raise InputError(
                 f"{self.address}: a file follows three slashes, {self.scheme}:///shop.db, and an "
                 f"absolute path four, {self.scheme}:////data/shop.db"
             )

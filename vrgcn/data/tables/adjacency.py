@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.store import write_array
 from vrgcn.data.tables.growing import GrowingArray
+from vrgcn.files.mistakes import InputError
 
 RANGE_ENTRIES = 1 << 22
 MOST_RANGES = 128  # an approximate limit; each range is one or two open files
@@ -183,7 +184,7 @@ def _write_matrix(
             indices.append(columns)
             if weights is not None and values is not None:
                 if not np.isfinite(values).all():
-                    raise ValueError(
+                    raise InputError(
                         f"{pairs.name}: the weights of repeated edges sum to more than 32 bits hold"
                     )
                 weights.append(values)

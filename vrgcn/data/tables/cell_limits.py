@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import cell_bytes
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
@@ -27,13 +28,13 @@ def cell_sizes(table: Table, start: int, column: str, cells: pa.Array) -> NDArra
     return sizes
 
 
-def too_large(table: Table, given: str, what: str, most: int, advice: str = "") -> ValueError:
+def too_large(table: Table, given: str, what: str, most: int, advice: str = "") -> InputError:
     """Return the error for a column that takes too much memory.
 
     given: the name of the column as the table spells it
     """
     column = given.strip()
-    return ValueError(
+    return InputError(
         f"{table.name}: column {column!r} {what}, where {bytes_text(most)} are the most; "
         f"{advice}leave the column out with {setting('drop', column, typed=repr(column))}"
     )

@@ -15,6 +15,7 @@ from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, setting
 
 # Column names of the two ends of an edge, besides source and target.
@@ -140,7 +141,7 @@ def edge_features(table: Table, columns: EdgeColumns, spec: ImportSpec) -> list[
     chosen = _matching(table, spec.features, "features")
     for column in chosen:
         if column not in columns.aside:
-            raise ValueError(
+            raise InputError(
                 f"{table.name}: column {column!r} cannot be a feature and an end, the weight or "
                 f"the relation of an edge ({setting('features')})"
             )
@@ -191,7 +192,7 @@ def edge_columns(
     free = [column for column in left if column not in found.values()]
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
     if len(free) < len(ends):
-        raise ValueError(
+        raise InputError(
             f"{table.name} has no column for the {ends[-1]} of an edge; it has "
             f"{shown_columns(table.columns)}. Is the delimiter right? See {setting('delimiter')}"
         )
@@ -201,7 +202,7 @@ def edge_columns(
             setting(end, column, typed=quote(column))
             for end, column in zip(ends, free, strict=False)
         )
-        raise ValueError(
+        raise InputError(
             f"{table.name}: which of {shown_columns(free)} is the {' and the '.join(ends)} of an "
             f"edge? Give {both}, such as {example}{doubt}"
         )
@@ -213,9 +214,9 @@ def edge_columns(
         _check_readable(table, column, lists=False)
     kind = table.kind(weight) if weight else pa.float64()
     if not (is_number(kind) or is_text(kind)):
-        raise ValueError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
+        raise InputError(f"{table.name}: column {weight!r} holds {kind}, which is no number")
     if source == target and kinds[0] != kinds[1]:
-        raise ValueError(
+        raise InputError(
             f"{table.name}: column {source!r} cannot be both the source, of kind {kinds[0]!r}, and "
             f"the target, of kind {kinds[1]!r}; see {setting('source', COLUMN)} and "
             f"{setting('target', COLUMN)}"
@@ -241,7 +242,7 @@ def check_dropped(tables: Sequence[Table], patterns: Sequence[str]) -> None:
         close = get_close_matches(pattern, columns, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         have = "; ".join(f"{table.name} has {shown_columns(table.columns)}" for table in tables)
-        raise ValueError(f"{setting('drop')}: there is no column {pattern!r}{hint or ';'} {have}")
+        raise InputError(f"{setting('drop')}: there is no column {pattern!r}{hint or ';'} {have}")
 
 
 def check_asked_for(spec: ImportSpec) -> None:
@@ -250,7 +251,7 @@ def check_asked_for(spec: ImportSpec) -> None:
     for name in _ROLES:
         column = getattr(spec, name)
         if column is not None and column in spec.drop:
-            raise ValueError(f"{setting('drop')} and {setting(name)} both name {column!r}")
+            raise InputError(f"{setting('drop')} and {setting(name)} both name {column!r}")
 
 
 def dropped(column: str, patterns: Sequence[str], asked: Container[str] = ()) -> bool:
@@ -274,7 +275,7 @@ def _without_dropped(table: Table, spec: ImportSpec) -> list[str]:
     asked = asked_columns(spec)
     left = [column for column in table.columns if not dropped(column, spec.drop, asked)]
     if not left:
-        raise ValueError(f"{table.name}: {setting('drop')} leaves no column")
+        raise InputError(f"{table.name}: {setting('drop')} leaves no column")
     return left
 
 
@@ -306,20 +307,20 @@ def _left(table: Table, patterns: Sequence[str], name: str, left: list[str]) -> 
     found = _matching(table, patterns, name)
     twice = [pattern for pattern in patterns if pattern in table.columns and pattern not in left]
     if twice:
-        raise ValueError(f"{setting('drop')} and {setting(name)} both name {shown_columns(twice)}")
+        raise InputError(f"{setting('drop')} and {setting(name)} both name {shown_columns(twice)}")
     kept = [column for column in found if column in left]
     if found and not kept:
-        raise ValueError(
+        raise InputError(
             f"{table.name}: {setting('drop')} leaves none of the columns of {setting(name)}"
         )
     return kept
 
 
-def _missing(table: Table, column: str, name: str) -> ValueError:
+def _missing(table: Table, column: str, name: str) -> InputError:
     close = get_close_matches(column, table.columns, n=1)
     hint = f"did you mean {close[0]!r}? It has" if close else "it has"
     doubt = f"; {table.header_doubt}" if table.header_doubt else ""
-    return ValueError(
+    return InputError(
         f"{table.name} has no column {column!r} ({setting(name)}); {hint} "
         f"{shown_columns(table.columns)}{doubt}"
     )
@@ -335,7 +336,7 @@ def _check_roles(table: Table, columns: NodeColumns) -> None:
     roles = [columns.id, *columns.features, *columns.label, *filter(None, [columns.split])]
     [(column, count)] = Counter(roles).most_common(1)
     if count > 1:
-        raise ValueError(
+        raise InputError(
             f"{table.name}: column {column!r} cannot be two of id, feature, label and split"
         )
 
@@ -354,7 +355,7 @@ def check_features(
     for pattern in patterns:
         found = _matching(table, [pattern], name)
         if not set(found) & set(features):
-            raise ValueError(
+            raise InputError(
                 f"{table.name}: {setting(name)} is about features, and of {shown_columns(found)} "
                 f"none is made: it is {roles}, or is left out"
             )
@@ -364,4 +365,4 @@ def _check_readable(table: Table, column: str, lists: bool) -> None:
     kind = table.kind(column)
     inner = kind.value_type if lists and is_list(kind) else kind
     if not (is_number(inner) or is_text(inner)):
-        raise ValueError(f"{table.name}: column {column!r} holds {kind}; it must be text or number")
+        raise InputError(f"{table.name}: column {column!r} holds {kind}; it must be text or number")

@@ -24,6 +24,7 @@ import pyarrow.csv as arrow_csv
 from vrgcn.data.tables.cell_limits import CELL_BYTES
 from vrgcn.data.tables.reading import check_columns, first_line, tidy_names
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 BLOCK = CELL_BYTES
@@ -68,7 +69,7 @@ class DelimitedTable:
         check_columns(self.name, self.columns)
         numbers = [name for name in first if _NUMBER.fullmatch(name)] if header else []
         if len(numbers) == len(first):
-            raise ValueError(
+            raise InputError(
                 f"{path}: its first line should name the columns, and it is "
                 f"{self._delimiter.join(first)!r}; add a header, or say {setting(headerless, True)}"
             )
@@ -97,7 +98,7 @@ class DelimitedTable:
         except (pa.ArrowException, OSError) as error:
             raise self._explained(error, columns) from None
         if start == 0:
-            raise ValueError(f"{self.name} has a header and no rows under it")
+            raise InputError(f"{self.name} has a header and no rows under it")
 
     def where(self, rows: Sequence[int]) -> list[str]:
         lines = self._lines(rows)
@@ -154,7 +155,7 @@ class DelimitedTable:
         text = end if isinstance(end, bytes) else end.encode()
         if (b"\n" in text or b"\r" in text) and self._last_byte() != b'"':
             [place] = self.where([row])
-            raise ValueError(
+            raise InputError(
                 f"{self.name}: a quote in column {self.columns[-1]!r} is never closed, in {place}; "
                 "all that follows would be one cell"
             )
@@ -186,16 +187,16 @@ class DelimitedTable:
                     elif text.strip(b"\r\n"):
                         break
         except _UNREADABLE as error:
-            raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise InputError(f"{self.name} cannot be read: {first_line(error)}") from None
         return comments
 
     def _check_top(self, lines: int, line: bytes) -> None:
         """Refuse too many lines, or too long a line, at the top: a few bytes of gzip may hold
         gigabytes."""
         if lines > COMMENTS:
-            raise ValueError(f"{self.name} begins with {COMMENTS:,} lines without a cell")
+            raise InputError(f"{self.name} begins with {COMMENTS:,} lines without a cell")
         if len(line) == WIDE_BLOCK and b"\n" not in line and b"\r" not in line:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} has a line of more than {WIDE_BLOCK >> 20} MiB at its top; is it a "
                 "table?"
             )
@@ -220,7 +221,7 @@ class DelimitedTable:
         if usual in found or not found:
             return usual or ","
         if len(found) > 1:
-            raise ValueError(
+            raise InputError(
                 f"{self.name}: what divides the cells of its first line, "
                 f"{' or '.join(map(_shown, found))}? Give {setting('delimiter')}"
             )
@@ -231,11 +232,11 @@ class DelimitedTable:
             with self._records() as records:
                 first = next(filter(None, records), None)
         except (*_UNREADABLE, csv.Error) as error:
-            raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise InputError(f"{self.name} cannot be read: {first_line(error)}") from None
         if first is None:
-            raise ValueError(f"{self.name} is empty")
+            raise InputError(f"{self.name} is empty")
         if any("\ufffd" in name or "\0" in name for name in first):
-            raise ValueError(f"{self.name}: its first line is not UTF-8 text")
+            raise InputError(f"{self.name}: its first line is not UTF-8 text")
         return first
 
     def _check_delimiter(self, first: list[str], given: bool) -> None:
@@ -244,7 +245,7 @@ class DelimitedTable:
         found = max(LIKELY_DELIMITERS, key=first[0].count)
         if first[0].count(found):
             other = f", or leave {setting('delimiter')} out" if given else ""
-            raise ValueError(
+            raise InputError(
                 f"{self.name}: its first line is one column, {first[0]!r}; is the delimiter "
                 f"wrong? Give {setting('delimiter', found, typed=_shown(found))}{other}"
             )
@@ -267,7 +268,7 @@ class DelimitedTable:
             pass  # the error then names the row alone
         return lines
 
-    def _explained(self, error: Exception, columns: Sequence[str]) -> ValueError:
+    def _explained(self, error: Exception, columns: Sequence[str]) -> InputError:
         """Turn an error of Arrow into one that names the column and the rows where possible."""
         text = first_line(error)
         try:
@@ -278,12 +279,12 @@ class DelimitedTable:
         except (pa.ArrowException, OSError):
             pass  # the cause cannot be found; report Arrow's own message
         if "straddl" in text:
-            return ValueError(
+            return InputError(
                 f"{self.name} has a row of more than {BLOCK >> 20} MiB; is a quote never closed?"
             )
-        return ValueError(f"{self.name} cannot be read: {text}")
+        return InputError(f"{self.name} cannot be read: {text}")
 
-    def _ragged(self, columns: Sequence[str]) -> ValueError:
+    def _ragged(self, columns: Sequence[str]) -> InputError:
         found: list[arrow_csv.InvalidRow] = []
         count = 0
 
@@ -303,25 +304,25 @@ class DelimitedTable:
         rows = "1 row does" if count == 1 else f"{count:,} rows do"
         quote = any("\n" in row.text for row in found)
         hint = "is a quote never closed?" if quote else f"is {self._delimiter!r} the delimiter?"
-        return ValueError(
+        return InputError(
             f"{self.name}: {rows} not have {counted(len(self.columns), 'cell')} as the first "
             f"line does: {shown}"
             f"{', ...' if count > len(found) else ''}; {hint}"
         )
 
-    def _not_utf8(self, columns: Sequence[str]) -> ValueError:
+    def _not_utf8(self, columns: Sequence[str]) -> InputError:
         start = 0
         for batch in self._stream(columns, pa.binary()):
             for name in columns:
                 cells = batch.column(name)
                 if not _is_utf8(cells):
                     [place] = self.where([start + _first_not_utf8(cells)])
-                    return ValueError(
+                    return InputError(
                         f"{self.name}: column {name!r} is not UTF-8 text, first in {place}; "
                         "convert the file, as with iconv -f latin1 -t utf8"
                     )
             start += len(batch)
-        return ValueError(f"{self.name} is not UTF-8 text")
+        return InputError(f"{self.name} is not UTF-8 text")
 
 
 def _shown(delimiter: str) -> str:

@@ -24,6 +24,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
 from vrgcn.data.tables.values import cell_bytes, comma_advice, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, setting
 
 MOST_RELATIONS = 10_000  # each is a matrix of its own
@@ -147,7 +148,7 @@ def relation_names(table: Table, column: str, on_rows: Callable[[str, int], None
     for start, batch in table.batches([column]):
         found = pc.unique(pa.concat_arrays([found, pc.unique(to_text(batch.column(column)))]))
         if len(found) > MOST_RELATIONS:
-            raise ValueError(
+            raise InputError(
                 f"{table.name}: column {column!r} names more than {MOST_RELATIONS:,} relations; is "
                 f"{setting('relation_column', column)} right?"
             )
@@ -204,7 +205,7 @@ class _Ends:
         whole = read + skipped
         if not read:
             lines = "\n".join(self.skipped_problems.lines())
-            raise ValueError(
+            raise InputError(
                 f"{setting('unknown_nodes', 'skip')}: leaves none of the {whole:,} rows of "
                 f"{self._table.name}; are the columns right?\n{lines}"
             )

@@ -20,6 +20,7 @@ from vrgcn.data.tables.feature_files import FeatureFiles, Features, Rows
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import Placeholder, setting
 
@@ -77,7 +78,7 @@ class FeatureColumns:
             try:
                 encoder.finish()
             except ValueError as error:
-                raise ValueError(f"{self._table.name}: {error}") from None
+                raise InputError(f"{self._table.name}: {error}") from None
 
     def files(self, folder: Path) -> FeatureFiles:
         """Return the files of the features, to append rows to."""
@@ -180,7 +181,7 @@ def copy_features(
     """
     array = open_features(file)
     if len(array) != nodes:
-        raise ValueError(
+        raise InputError(
             f"{setting('features_file')}: {file} has {counted(len(array), 'row')} for "
             f"{counted(nodes, 'node')}"
         )
@@ -207,7 +208,7 @@ def copy_features(
             row[array.shape[1] :] = 1
             out.append(_dense(np.tile(row, (added, 1))))
     if first is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('features_file')}: {file} holds "
             f"{counted(wrong, 'value that is', 'values that are')} NaN, infinite or too large for "
             f"32 bits, first: row {first[0]:,}, column {first[1]:,}, both counted from 0; give "
@@ -230,15 +231,15 @@ def open_features(file: Path) -> NDArray[Any]:
     try:
         array = map_array(file)
     except (ValueError, OSError) as error:
-        raise ValueError(
+        raise InputError(
             f"{setting('features_file')}: {file} is not an array of numbers: {error}"
         ) from None
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(
+        raise InputError(
             f"{setting('features_file')}: {file} must be (nodes, width), not {array.shape}"
         )
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{setting('features_file')}: {file} holds {array.dtype}, not numbers")
+        raise InputError(f"{setting('features_file')}: {file} holds {array.dtype}, not numbers")
     return array
 
 

@@ -15,6 +15,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import Tidying
 from vrgcn.data.tables.values import to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 MOST_NODES = 2**31 - 1  # a pair of nodes and a direction then fit into 63 bits
@@ -192,7 +193,7 @@ class IdReader:
             f"read no further than row {len(own):,}; is this the column of ids? See {setting('id')}"
         )
         told.add(_REPEATS, self._column, rows, own.take(rows[:EXAMPLES]), advice)
-        raise ValueError("\n".join(told.lines()))
+        raise InputError("\n".join(told.lines()))
 
 
 def _repeated(text: pa.Array) -> NDArray[np.int64]:
@@ -255,4 +256,4 @@ def _first_places(text: pa.Array) -> NDArray[np.int64]:
 
 def check_count(nodes: int) -> None:
     if nodes > MOST_NODES:
-        raise ValueError(f"{nodes:,} nodes are more than {MOST_NODES:,}, the most there may be")
+        raise InputError(f"{nodes:,} nodes are more than {MOST_NODES:,}, the most there may be")

@@ -37,6 +37,7 @@ from vrgcn.data.tables.sources import KindSource, Source
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import flush_folder, new_folder
 from vrgcn.graph.kept import NODES
 from vrgcn.graph.kinds import Kinds
@@ -103,7 +104,7 @@ def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelat
         features = structural_features(relations[0].adjacency, kind.folder)
     width = 0 if features is None else features.width
     if recipe is not None and width != len(recipe.mean):
-        raise ValueError(f"there are {width} features, and {recipe.origin} has {len(recipe.mean)}")
+        raise InputError(f"there are {width} features, and {recipe.origin} has {len(recipe.mean)}")
     own = features
     more = [
         means

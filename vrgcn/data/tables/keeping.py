@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vrgcn.data.tables.overrides import matches
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 KEPT_KINDS = ("number", "class", "date", "split")
@@ -34,7 +35,7 @@ class Keep:
             pattern, what = text, ""
         kind, _, form = what.partition(":")
         if not pattern or (equals and kind not in KEPT_KINDS) or (form and kind != "date"):
-            raise ValueError(
+            raise InputError(
                 f"{setting('keep')}: must be COLUMN or COLUMN=KIND, KIND one of "
                 f"{', '.join(KEPT_KINDS)}, such as rating=number or time=date:%d.%m.%Y; not "
                 f"{text!r}"

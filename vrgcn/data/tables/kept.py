@@ -33,6 +33,7 @@ from vrgcn.data.tables.values import (
     to_numbers,
     to_text,
 )
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.kept import Column, ColumnKind, aligned, dtype_of
@@ -54,7 +55,7 @@ def kept_columns(table: Table, texts: Sequence[str], taken: Sequence[str]) -> li
         for column in keep.named(table.columns):
             if column in taken:
                 if column == keep.pattern:
-                    raise ValueError(
+                    raise InputError(
                         f"{table.name}: {setting('keep')} names {column!r}, which holds the ids of "
                         "nodes"
                     )
@@ -72,7 +73,7 @@ class KeptReader:
     def __init__(self, table: Table, column: str, kind: str, format: str) -> None:
         cells = table.kind(column)
         if is_list(cells) or not (is_text(cells) or is_number(cells) or is_time(cells)):
-            raise ValueError(
+            raise InputError(
                 f"{table.name}: column {column!r} holds {cells}, which cannot be kept; it must be "
                 "text, number or date"
             )
@@ -113,7 +114,7 @@ class KeptReader:
         for word in pc.unique(text.filter(pa.array(known))).to_pylist():
             self._classes.setdefault(word, len(self._classes))
         if len(self._classes) > _MOST_CLASSES:
-            raise ValueError(
+            raise InputError(
                 f"column {self.column!r} has more than {_MOST_CLASSES:,} different texts: it "
                 f"cannot be kept as a class; see {setting('keep')}"
             )

@@ -23,6 +23,7 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, asked_task
 from vrgcn.data.tables.values import is_list, is_missing, to_numbers, to_text
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks import TASKS, find_task, task_of_classes
 from vrgcn.tasks.task import UNLABELLED
@@ -135,11 +136,11 @@ def label_reader(
     if asked is not None and not asked.has_classes:
         return OneNumber(columns[0], spec.missing, spec.decimal, problems)
     if len(columns) > 1 and spec.label_delimiter is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('label_delimiter')}: {table.name} has {len(columns)} label columns; give one"
         )
     if spec.label_delimiter is not None and is_list(table.kind(columns[0])):
-        raise ValueError(
+        raise InputError(
             f"{setting('label_delimiter')}: column {columns[0]!r} of {table.name} holds lists, "
             "whose classes need no delimiter; leave it out"
         )
@@ -168,13 +169,13 @@ def column_per_class(table: Table, columns: Sequence[str], spec: ImportSpec) -> 
 
 def _check_one_each(table: Table, columns: list[str], task: str) -> None:
     if len(columns) > 1:
-        raise ValueError(
+        raise InputError(
             f"{setting('task', task)}: takes one label column, and {table.name} has "
             f"{len(columns)}: "
             f"{', '.join(map(repr, columns[:5]))}{', ...' if len(columns) > 5 else ''}"
         )
     if is_list(table.kind(columns[0])):
-        raise ValueError(
+        raise InputError(
             f"{setting('task', task)}: takes one label per node, and column {columns[0]!r} of "
             f"{table.name} holds lists"
         )
@@ -240,7 +241,7 @@ class ClassesInACell:
         classes, codes = _sorted_codes(self._parts)
         if len(classes) > MOST_CLASSES:
             given = setting("label_delimiter", self._delimiter, typed=repr(self._delimiter))
-            raise ValueError(
+            raise InputError(
                 f"{self._table}: column {self._column!r} holds {len(classes):,} classes, more than "
                 f"{MOST_CLASSES:,}; is {given} right?"
             )

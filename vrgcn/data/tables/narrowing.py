@@ -21,6 +21,7 @@ from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.schema import Schema, arrays_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, columns_of, setting
 
 _OF_NODES = ("id", "label", "split")
@@ -144,7 +145,7 @@ class Narrowing:
                 continue
             if len(given) > 1:
                 both = " and ".join(setting(name, f"{owner}.{column}") for column in given)
-                raise ValueError(f"{both}: give one of them")
+                raise InputError(f"{both}: give one of them")
             found[name] = given[0] if given else None
         return found
 
@@ -195,7 +196,7 @@ class Narrowing:
         )
         close = get_close_matches(column, [c for t in self._tables.values() for c in t.columns], 1)
         hint = f"; did you mean {close[0]!r}?" if close else ";"
-        raise ValueError(f"{setting(name)}: no table has a column {column!r}{hint} {have}")
+        raise InputError(f"{setting(name)}: no table has a column {column!r}{hint} {have}")
 
     def _fits(self, name: str, owner: str) -> bool:
         """True if a setting may be about this table."""
@@ -209,21 +210,21 @@ class Narrowing:
             what, have = "nodes", ", ".join(self._schema.kinds)
             if name in _OF_EDGES:
                 what, have = "edges", ", ".join(r.title for r in self._schema.relations)
-            raise ValueError(
+            raise InputError(
                 f"{setting(name, text)}: is about tables of {what}, and {owner!r} is none; there "
                 f"are {have}"
             )
         if owner not in self._tables:
-            raise ValueError(
+            raise InputError(
                 f"{setting(name, text)}: the kind {owner!r} has no table, its nodes are those that "
                 f"edges name; give {setting('nodes', f'{owner}=FILE')}"
             )
 
-    def _no_owner(self, name: str, text: str, head: str) -> ValueError:
+    def _no_owner(self, name: str, text: str, head: str) -> InputError:
         known = list(self._schema.owners())
         close = get_close_matches(head, known, 1)
         hint = f"did you mean {close[0]}? There" if close else "there"
-        return ValueError(
+        return InputError(
             f"{setting(name, text)}: there is no kind or relation {head!r}; {hint} are "
             f"{', '.join(known)}"
         )
@@ -243,7 +244,7 @@ class Narrowing:
         if len(given) <= 1:
             return given[0] if given else None
         files = " and ".join(f"{kind} ({self._tables[kind].name})" for kind in given)
-        raise ValueError(
+        raise InputError(
             f"{setting('label')}: {files} both have labels; one kind of nodes is predicted: give "
             f"{word}, such as {setting('label', f'{given[0]}.{self._label_of(given[0])}')}"
         )
@@ -256,14 +257,14 @@ class Narrowing:
         strange = [kind for kind in self._own["split"] if kind != self.labelled]
         if strange and self.labelled is not None:
             column = self._own["split"][strange[0]][0]
-            raise ValueError(
+            raise InputError(
                 f"{setting('split', f'{strange[0]}.{column}')}: the labels are those of "
                 f"{self.labelled!r} ({self._tables[self.labelled].name}), and so must the split be"
             )
         given = [n for n in _OF_LABELS if getattr(self._spec, n) != _DEFAULTS[n]]
         given += ["split"] if strange else []
         if self.labelled is None and given:
-            raise ValueError(
+            raise InputError(
                 f"{setting(given[0])}: is about labels, and no table has a column 'label'; give "
                 f"{setting('label', Placeholder('KIND.COLUMN'))}"
             )

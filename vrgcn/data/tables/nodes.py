@@ -22,6 +22,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.splits import NONE, SplitReader, draw_split
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, setting
 
 
@@ -156,27 +157,27 @@ def check_split(table: Table, columns: NodeColumns, spec: ImportSpec) -> None:
     if columns.label:
         return
     if spec.task != "auto":
-        raise ValueError(
+        raise InputError(
             f"{setting('task')}: {table.name} has no column 'label'; give "
             f"{setting('label', COLUMN)}"
         )
     if spec.label_delimiter is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('label_delimiter')}: {table.name} has no column 'label'; give "
             f"{setting('label', COLUMN)}"
         )
     if spec.ratio is not None:
-        raise ValueError(
+        raise InputError(
             f"{setting('ratio')}: {table.name} has no label column to split by; give "
             f"{setting('label')}"
         )
     if spec.missing and columns.split is None:
-        raise ValueError(
+        raise InputError(
             f"{setting('missing')}: is about labels and splits, and {table.name} has no column of "
             f"either; give {setting('label', COLUMN)}"
         )
     if columns.split is not None:
-        raise ValueError(
+        raise InputError(
             f"{table.name} has the split column {columns.split!r} and no label column; say which "
             f"it is with {setting('label')}, or leave the split aside with "
             f"{setting('drop', columns.split, typed=repr(columns.split))}"

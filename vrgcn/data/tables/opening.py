@@ -21,6 +21,7 @@ from vrgcn.data.tables.recipe_file import Recipes, read_recipes
 from vrgcn.data.tables.roles import Key, Plan, Roles
 from vrgcn.data.tables.sources import Source
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 Opener = Callable[[Place, str, str | None, bool], Table]  # called like `open_table`
@@ -109,7 +110,7 @@ def _with_recipes(spec: ImportSpec, recipes: Recipes) -> ImportSpec:
     origin = next(iter(recipes.values())).origin
     if own != set(recipes):
         had = ", ".join(sorted(set(recipes) - {""})) or "one table of nodes and one of edges"
-        raise ValueError(
+        raise InputError(
             f"{setting('like')}: {origin} was made of {had}; name the same kinds and relations, "
             f"and not {', '.join(sorted(own - {''})) or 'tables without names'}"
         )

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from math import isfinite
 
 from vrgcn.data.tables.encoders import ENCODERS, find_encoder, is_encoder
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import ENCODERS as PLUGINS
 from vrgcn.files.plugins import known_names
 from vrgcn.files.setting_names import setting
@@ -48,7 +49,7 @@ class Fill:
         except ValueError:
             value = float("nan")
         if not isfinite(value):
-            raise ValueError(
+            raise InputError(
                 f"{setting('fill')}: must be mean, median, a finite number, each also with {MARK}, "
                 f"or error; not {text!r}"
             )
@@ -87,17 +88,17 @@ class Override:
         pattern, equals, what = text.rpartition("=")
         kind, _, option = what.partition(":")
         if not equals or not pattern:
-            raise ValueError(
+            raise InputError(
                 f"{setting('column')}: must be COLUMN=KIND, such as age=number; not {text!r}"
             )
         if kind != DROP and not is_encoder(kind):
             kinds = known_names(PLUGINS, (*ENCODERS, DROP))
-            raise ValueError(f"{setting('column')}: {text!r}: {kind!r} is none of {kinds}")
+            raise InputError(f"{setting('column')}: {text!r}: {kind!r} is none of {kinds}")
         allowed = find_encoder(kind).option if option and kind != DROP else ""
         if option and not allowed:
-            raise ValueError(f"{setting('column')}: {text!r}: nothing may follow {kind}")
+            raise InputError(f"{setting('column')}: {text!r}: nothing may follow {kind}")
         if option and not find_encoder(kind).allows(option):
-            raise ValueError(f"{setting('column')}: {text!r}: after {kind}: comes {allowed}")
+            raise InputError(f"{setting('column')}: {text!r}: after {kind}: comes {allowed}")
         return Override(pattern, kind, option)
 
 

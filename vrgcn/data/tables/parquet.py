@@ -27,6 +27,7 @@ from vrgcn.data.tables.reading import (
     tidy_names,
 )
 from vrgcn.data.tables.values import cell_bytes, fixed_bytes, is_list, is_text
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.sizes import bytes_text
 
 SLICE_BYTES = 64 << 20  # size of a batch that `batches` yields
@@ -78,13 +79,13 @@ class ParquetTable:
             self._file = self._opened([])
             self._schema = self._file.schema_arrow
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a Parquet file: {first_line(error)}") from None
+            raise InputError(f"{path} is not a Parquet file: {first_line(error)}") from None
         given = list(self._schema.names)
         self.columns = tidy_names(given, self.notes)
         self._given = dict(zip(self.columns, given, strict=True))
         check_columns(self.name, self.columns)
         if self._file.metadata.num_rows == 0:
-            raise ValueError(f"{path} has no rows")
+            raise InputError(f"{path} has no rows")
         self._longest: dict[_Chunk, int] = {}
 
     def kind(self, column: str) -> pa.DataType:
@@ -108,9 +109,9 @@ class ParquetTable:
                     yield start, part.rename_columns(list(columns))
                     start += len(part)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{self.name} cannot be read: {first_line(error)}") from None
+            raise InputError(f"{self.name} cannot be read: {first_line(error)}") from None
         if given and start != self._file.metadata.num_rows:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} is damaged: it says that it has {self._file.metadata.num_rows:,} "
                 f"rows, and has {start:,}"
             )

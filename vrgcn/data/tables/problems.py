@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 
 EXAMPLES = 3  # rows shown for each problem of a column
 COLUMNS = 8  # columns shown that have the same problem
@@ -91,7 +92,7 @@ class Problems:
         )
 
 
-class KnownError(ValueError):
+class KnownError(InputError):
     """Raised where an error that was collected before leaves nothing to look at."""
 
 
@@ -114,13 +115,13 @@ class Collected:
     def add(self, problems: Problems) -> None:
         lines = problems.lines()
         if lines:
-            self._errors.append(ValueError("\n".join(lines)))
+            self._errors.append(InputError("\n".join(lines)))
 
     def raise_if_any(self) -> None:
         if len(self._errors) == 1:
             raise self._errors[0]
         if self._errors:
-            raise ValueError("\n".join(dict.fromkeys(map(str, self._errors))))
+            raise InputError("\n".join(dict.fromkeys(map(str, self._errors))))
 
 
 def _shortened(value: object) -> str:

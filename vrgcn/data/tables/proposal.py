@@ -17,6 +17,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import cell_bytes, is_list
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 SAMPLE = 10_000  # rows; fewer if their cells are long
@@ -109,7 +110,7 @@ def propose(
         proposals = [p if overrides[p.column] else _of_edges(p) for p in proposals]
     doubts += _useless_fills(table, proposals, spec)
     if doubts:
-        raise ValueError("\n".join(doubts))
+        raise InputError("\n".join(doubts))
     used = [each.encoder.kind for each in proposals if each.encoder is not None]
     for kind in dict.fromkeys((*ENCODERS, *used)):
         own = [proposal.column for proposal in proposals if proposal.kind == kind]
@@ -210,7 +211,7 @@ def _proposed(sample: Sample, override: Override | None) -> Proposed:
         encoder = next(kept, None)
         look = look if encoder is None else encoder.told(sample, "", look)
     if look.doubt:
-        raise ValueError(look.doubt)
+        raise InputError(look.doubt)
     if encoder is None:
         return Proposed(column, look, None)
     fill = _fill(column, look.missing > 0 or look.gaps, spec)
@@ -223,8 +224,8 @@ def _check_reads(encoder: type[Encoder], kind: pa.DataType) -> None:
         return
     lists = sorted(name for name in ENCODERS if find_encoder(name).reads(pa.list_(pa.string())))
     if is_list(kind) and encoder.kind not in lists:
-        raise ValueError(f"holds lists, which are {' or '.join(lists)} and no {encoder.kind}")
-    raise ValueError(f"holds {kind}, which cannot be read as {encoder.kind}")
+        raise InputError(f"holds lists, which are {' or '.join(lists)} and no {encoder.kind}")
+    raise InputError(f"holds {kind}, which cannot be read as {encoder.kind}")
 
 
 def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec) -> Iterator[str]:

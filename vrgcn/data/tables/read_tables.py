@@ -28,6 +28,7 @@ from vrgcn.data.tables.problems import Collected, Problems
 from vrgcn.data.tables.recipe import Recipe
 from vrgcn.data.tables.sources import KindSource, RelationSource, Source
 from vrgcn.data.tables.telling import with_kinds
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
 from vrgcn.tasks import DEFAULT
 
@@ -86,7 +87,7 @@ def read_kinds(source: Source, folder: Path, on_rows: Watch, found: Collected) -
             nodes = _nodes(kind, ends, own, on_rows, found)
         if source.named and not len(nodes.ids):
             with found.step():
-                raise ValueError(f"the kind {kind.name!r} has no nodes: no edge names one")
+                raise InputError(f"the kind {kind.name!r} has no nodes: no edge names one")
         kinds.append(ReadKind(kind, own, nodes, start))
         start += len(nodes.ids)
     check_count(start)
@@ -210,7 +211,7 @@ def _names(relation: RelationSource, on_rows: Watch) -> list[str]:
     assert column is not None
     names = relation_names(relation.table, column, on_rows)
     if not names:
-        raise ValueError(f"{relation.table.name}: column {column!r} names no relation")
+        raise InputError(f"{relation.table.name}: column {column!r} names no relation")
     return names
 
 

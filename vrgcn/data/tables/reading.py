@@ -11,6 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from vrgcn.data.databases.url import Place, TableUrl
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import (
     TABLE_FILES,
     check_own,
@@ -68,7 +69,7 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     if not path.is_file():
         raise FileNotFoundError(f"{setting(name)}: there is no file {path}")
     if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+        raise InputError(f"{path} is empty")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     zipped = suffixes[-1:] == [".gz"]
     kind = "".join(suffixes[-2:-1] if zipped else suffixes[-1:])
@@ -76,11 +77,11 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     if found is not None:
         title, table = found
         if zipped:
-            raise ValueError(f"{path}: a {title} file is compressed inside; gunzip it first")
+            raise InputError(f"{path}: a {title} file is compressed inside; gunzip it first")
         opened: Table = table(path)
         return opened
     if delimiter is None and kind not in DELIMITERS:
-        raise ValueError(
+        raise InputError(
             f"{setting(name)}: {path} ends in none of .csv, .tsv, .txt, the same with .gz, and "
             f"{', '.join(_endings())}; if it is text, give {setting('delimiter')}"
         )
@@ -115,11 +116,11 @@ def check_headerless(path: Place, name: str) -> None:
     name: the setting that says that the file is headerless
     """
     if isinstance(path, TableUrl):
-        raise ValueError(f"{setting(name)}: {path} names its columns; leave it out")
+        raise InputError(f"{setting(name)}: {path} names its columns; leave it out")
     found = table_kind(path.suffix.lower())
     if found is not None:
         title, _ = found
-        raise ValueError(
+        raise InputError(
             f"{setting(name)}: {path} is a {title} file, which names its columns; leave it out"
         )
 
@@ -144,10 +145,10 @@ def tidy_names(given: list[str], notes: list[str]) -> list[str]:
 def check_columns(name: str, columns: list[str]) -> None:
     """Refuse a table without columns, or with two columns of the same name."""
     if not columns:
-        raise ValueError(f"{name} has no columns")
+        raise InputError(f"{name} has no columns")
     [(column, count)] = Counter(columns).most_common(1)
     if count > 1:
-        raise ValueError(f"{name} has more than one column called {column!r}; rename them")
+        raise InputError(f"{name} has more than one column called {column!r}; rename them")
 
 
 def first_line(error: BaseException) -> str:

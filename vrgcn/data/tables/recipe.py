@@ -16,6 +16,7 @@ from vrgcn.data.tables.labels import column_per_class, label_task
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks import find_task
 
@@ -104,12 +105,12 @@ class Recipe:
             had, give = (
                 ("had no", f"leave {nodes} out") if spec.nodes else ("had a", f"give {nodes}")
             )
-            raise ValueError(
+            raise InputError(
                 f"{setting('like')}: the import of {self.origin} {had} table of nodes; {give}"
             )
         if (spec.features_file is None) != (self.features != "file"):
             how = "did not take" if spec.features_file else "took"
-            raise ValueError(
+            raise InputError(
                 f"{setting('like')}: the import of {self.origin} {how} its features from a "
                 f"{setting('features_file')}"
             )
@@ -149,7 +150,7 @@ class Recipe:
         missing = [e.column for e in self.encoders if e.column not in table.columns]
         if missing:
             shown = ", ".join(map(repr, missing[:10])) + (", ..." if len(missing) > 10 else "")
-            raise ValueError(
+            raise InputError(
                 f"{table.name} lacks {len(missing)} of the {len(self.encoders)} columns that the "
                 f"features of {self.origin} were made of: {shown}"
             )
@@ -160,7 +161,7 @@ class Recipe:
             if not e.reads(table.kind(e.column))
         ]
         if changed:
-            raise ValueError("\n".join(changed))
+            raise InputError("\n".join(changed))
         label, split, drop = spec.label, spec.split, spec.drop
         if not label and all(c in table.columns and not dropped(c, drop) for c in self.label):
             label = self.label
@@ -183,14 +184,14 @@ class Recipe:
         task = label_task(table, columns, spec)
         if task != self.task:
             ours, theirs = find_task(self.task).label, find_task(task).label
-            raise ValueError(
+            raise InputError(
                 f"{setting('label')}: {self.origin} has {ours}, and {_shown(columns)} of "
                 f"{table.name} would be {theirs}; its label columns are "
                 f"{_shown(self.label)}"
             )
         gone = [name for name in self.classes or [] if name not in columns]
         if gone and column_per_class(table, columns, spec):
-            raise ValueError(
+            raise InputError(
                 f"{setting('label')}: {self.origin} has the classes {_shown(self.classes or [])}, "
                 f"and of {table.name} {setting('label')} names {_shown(columns)}, without "
                 f"{_shown(gone)}; name a column for each class, or leave {setting('label')} out"

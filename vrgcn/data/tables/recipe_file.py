@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.encoders import find_encoder, is_encoder
 from vrgcn.data.tables.recipe import OPTIONS, Recipe
 from vrgcn.files.checksums import file_checksum, value_checksum
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
 from vrgcn.files.tensors import read_tensors, write_tensors
@@ -97,10 +98,10 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
             )
     found = read_json(file)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{setting('like')}: {file} does not say format {FORMAT!r}")
+        raise InputError(f"{setting('like')}: {file} does not say format {FORMAT!r}")
     version = found.get("version")
     if version not in (ONE, SEVERAL):
-        raise ValueError(
+        raise InputError(
             f"{setting('like')}: {file} has version {version!r}; this vrgcn reads {ONE} and "
             f"{SEVERAL}"
         )
@@ -108,7 +109,7 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
     whole = checksum == value_checksum(found)
     if not whole or found.get(ARRAYS_CHECKSUM) != file_checksum(arrays):
         damaged = arrays if whole else file
-        raise ValueError(
+        raise InputError(
             f"{setting('like')}: {damaged} is damaged, or was changed by hand: its checksum is "
             "another; import the graph again"
         )
@@ -130,7 +131,7 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
             for place, table in enumerate(found["tables"])
         }
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"{setting('like')}: {file} cannot be read: {error!r}") from None
+        raise InputError(f"{setting('like')}: {file} cannot be read: {error!r}") from None
 
 
 def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
@@ -152,7 +153,7 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[st
         }
         if not is_encoder(column["kind"]):
             name, kind = column["column"], column["kind"]
-            raise ValueError(
+            raise InputError(
                 f"column {name!r} is of the unknown kind {kind!r}; if a plug-in made it, install "
                 "its package"
             )
@@ -167,7 +168,7 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[st
     kept["label"] = tuple(kept["label"])
     width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
     if encoders and arrays[_MEAN].shape != (width,):
-        raise ValueError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
+        raise InputError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
     return Recipe(
         origin=str(folder), options=options, encoders=encoders, mean=arrays[_MEAN], **kept
     )

@@ -31,6 +31,7 @@ from vrgcn.data.tables.rows import ROW, NumberedRows
 from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.sources import KindSource, RelationSource, Source
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
@@ -172,7 +173,7 @@ class Roles:
                 )
         if relations and not left:
             with self._found.step():
-                raise ValueError(
+                raise InputError(
                     f"{setting('label')}: no relation is left without those that are made of the "
                     f"label; give {setting('edges')} with another"
                 )
@@ -200,7 +201,7 @@ class Roles:
         for text in source.spec.keep if not source.named else ():
             if not any(Keep.parse(text).named(table.columns) for table in tables):
                 have = "; ".join(f"{t.name} has {shown_columns(t.columns)}" for t in tables)
-                raise ValueError(f"{setting('keep', text)}: no table has such a column; {have}")
+                raise InputError(f"{setting('keep', text)}: no table has such a column; {have}")
 
     def _with_features(
         self, relation: RelationSource, others: Sequence[RelationSource]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.data.databases.url import Place, TableUrl, is_url, place
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import FILE, Placeholder, setting
 
 NODE = "node"  # the kind of a single table whose edges name their relations
@@ -89,13 +90,13 @@ def parse_schema(
     """Return the kinds and relations that the settings name, all mistakes in them as one error."""
     node_files, edge_files = files_of("nodes", nodes), files_of("edges", edges)
     if not edge_files:
-        raise ValueError(f"{setting('edges')}: needs a file of edges: {setting('edges', FILE)}")
+        raise InputError(f"{setting('edges')}: needs a file of edges: {setting('edges', FILE)}")
     wrong = [*_twice("nodes", node_files), *_twice("edges", edge_files)]
     if set(node_files) | set(edge_files) <= {""}:
         if rows_as_nodes:
             wrong.append(f"{setting('rows_as_nodes')}: needs relations with names: {_give_names()}")
         if wrong:
-            raise ValueError("\n".join(wrong))
+            raise InputError("\n".join(wrong))
         path = node_files[""][0] if node_files else None
         if relation_column is None:
             return Schema({"": path}, (RelationFile("", None, "", edge_files[""][0]),))
@@ -126,7 +127,7 @@ def parse_schema(
             f"their ends alone, such as {setting('edges', 'user-item=events.csv')}"
         )
     if wrong:
-        raise ValueError("\n".join(wrong))
+        raise InputError("\n".join(wrong))
     return _with_rows(Schema(kinds, tuple(relations)), rows_as_nodes)
 
 
@@ -151,7 +152,7 @@ def files_of(name: str, given: Any) -> dict[str, list[Place]]:
         if not equals or is_url(str(word)) or (len(words) == 1 and Path(str(word)).is_file()):
             owner, path = "", word
         if equals and not path:
-            raise ValueError(f"{setting(name)}: there is no file after {word}")
+            raise InputError(f"{setting(name)}: there is no file after {word}")
         with named_setting(name):
             files.setdefault(owner.strip(), []).append(place(path))
     return files
@@ -162,7 +163,7 @@ def arrays_of(given: Any) -> dict[str, Path]:
     files = {owner: paths[0] for owner, paths in files_of("features_file", given).items()}
     for path in files.values():
         if isinstance(path, TableUrl):
-            raise ValueError(f"{setting('features_file')}: {path} is no .npy file")
+            raise InputError(f"{setting('features_file')}: {path} is no .npy file")
     return {owner: path for owner, path in files.items() if isinstance(path, Path)}
 
 
@@ -172,7 +173,7 @@ def named_setting(name: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{setting(name)}: {error}") from None
+        raise InputError(f"{setting(name)}: {error}") from None
 
 
 def _twice(name: str, files: Mapping[str, list[Place]]) -> Iterator[str]:
@@ -212,7 +213,7 @@ def _relation(word: str, path: Place, relation_column: str | None) -> RelationFi
         return RelationFile(parts[0], None, parts[1], path)
     column = setting("relation_column", Placeholder("COLUMN"))
     two = f", or if a column of {path} names the relations, {column}" if len(parts) == 2 else ""
-    raise ValueError(
+    raise InputError(
         f"{setting('edges')}: {word}={path}: a relation is SOURCE-NAME-TARGET, such as "
         f"{_EXAMPLE}, and {word!r} has {len(parts)} of the three parts{two}"
     )
@@ -265,12 +266,12 @@ def _with_rows(schema: Schema, names: Sequence[str]) -> Schema:
         found = [r for r in schema.relations if r.title == title and r.name]
         if not found:
             have = ", ".join(r.title for r in schema.relations if r.name)
-            raise ValueError(
+            raise InputError(
                 f"{setting('rows_as_nodes')}: {name!r} is no relation; there are {have}"
             )
         kind = str(found[0].name)
         if kind in schema.kinds or not _KIND.fullmatch(kind):
-            raise ValueError(
+            raise InputError(
                 f"{setting('rows_as_nodes')}: a kind cannot be called {kind!r}, as the relation "
                 "is; rename the relation"
             )

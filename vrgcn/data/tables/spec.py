@@ -18,6 +18,7 @@ from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
 from vrgcn.data.tables.schema import Schema, arrays_of, files_of, parse_schema
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import TASKS as PLUGINS
 from vrgcn.files.plugins import Plugins, known_names
 from vrgcn.files.setting_names import FILE, SHARES, setting
@@ -168,12 +169,12 @@ class ImportSpec:
         self._check_texts()
         asked = asked_task(self)
         if self.label_delimiter is not None and asked is not None and not asked.several:
-            raise ValueError(
+            raise InputError(
                 f"{setting('label_delimiter')}: {setting('task', self.task)} takes one label per "
                 "node"
             )
         if self.split is not None and self.ratio is not None:
-            raise ValueError(f"{setting('split')} and {setting('ratio')}: give one of them")
+            raise InputError(f"{setting('split')} and {setting('ratio')}: give one of them")
         for text in self.column:
             Override.parse(text)
         for text in self.keep:
@@ -209,47 +210,47 @@ class ImportSpec:
         delimiter = {"tab": "\t", "\\t": "\t"}.get(self.delimiter or "", self.delimiter)
         object.__setattr__(self, "delimiter", delimiter)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-            raise ValueError(
+            raise InputError(
                 f"{setting('delimiter')}: must be one character, or tab; not {delimiter!r}"
             )
         if delimiter is not None and not delimiter.isascii():
-            raise ValueError(
+            raise InputError(
                 f"{setting('delimiter')}: {delimiter!r} is not in ASCII, as it has to be"
             )
         if self.decimal not in (None, ",", "."):
-            raise ValueError(f"{setting('decimal')}: must be , or . and not {self.decimal!r}")
+            raise InputError(f"{setting('decimal')}: must be , or . and not {self.decimal!r}")
         if self.label_delimiter == "":
-            raise ValueError(f"{setting('label_delimiter')}: must not be empty")
+            raise InputError(f"{setting('label_delimiter')}: must not be empty")
         if self.task != "auto" and not is_task(self.task):
             known = known_names(PLUGINS, ("auto", *TASKS))
-            raise ValueError(f"{setting('task')}: {self.task!r} is none of {known}")
+            raise InputError(f"{setting('task')}: {self.task!r} is none of {known}")
 
     def _check_columns(self) -> None:
         """Refuse contradictory or invalid settings about feature columns."""
         if self.features and self.features_file is not None:
-            raise ValueError(
+            raise InputError(
                 f"{setting('features')} and {setting('features_file')}: give one of them"
             )
         for name in ("column", "max_categories", "text_seed"):
             if self.features_file is not None and self._given(name):
-                raise ValueError(
+                raise InputError(
                     f"{setting(name)} and {setting('features_file')}: give one of them"
                 )
         fills = parse_fills(self.fill)
         if self.features_file is not None and (
             len(fills) > 1 or any(p is not None or f.how != "constant" or f.mark for p, f in fills)
         ):
-            raise ValueError(
+            raise InputError(
                 f"{setting('fill')}: with {setting('features_file')} it must be one number"
             )
         for name, least in (("max_categories", 1), ("text_seed", 0)):
             if (value := getattr(self, name)) is not None and value < least:
-                raise ValueError(f"{setting(name)}: must be at least {least}, not {value}")
+                raise InputError(f"{setting(name)}: must be at least {least}, not {value}")
 
     def _check_named(self) -> None:
         """Refuse settings that mean nothing with several kinds of nodes."""
         if self.directed:
-            raise ValueError(
+            raise InputError(
                 f"{setting('directed', True)}: a relation has a direction and gets its reverse; "
                 "leave it out"
             )
@@ -261,7 +262,7 @@ class ImportSpec:
             if name == "fill" and self.features_file is not None:
                 continue  # nothing was learned from a features file that could fill it
             if self._given(name):
-                raise ValueError(
+                raise InputError(
                     f"{setting(name)} and {setting('like')}: give one of them; {setting('like')} "
                     "decides it"
                 )
@@ -302,9 +303,9 @@ ONE_COLUMN = ("id", "split", "source", "target", "weight", "relation_column")
 _DEFAULTS = {field.name: field.default for field in fields(ImportSpec)}
 
 
-def _needs_nodes(name: str) -> ValueError:
+def _needs_nodes(name: str) -> InputError:
     """Return the error for a setting about nodes that is given without a file of nodes."""
-    return ValueError(f"{setting(name)}: needs a file of nodes; give {setting('nodes', FILE)}")
+    return InputError(f"{setting(name)}: needs a file of nodes; give {setting('nodes', FILE)}")
 
 
 def _path(name: str, given: object) -> Path | None:
@@ -322,7 +323,7 @@ def _only_file(name: str, given: Any) -> Place | None:
     if not files:
         return None
     if list(files) != [""] or len(files[""]) > 1:
-        raise ValueError(
+        raise InputError(
             f"{setting(name)}: names {', '.join(filter(None, files)) or 'several files'}, and "
             f"there is one kind of nodes; give one file"
         )
@@ -335,16 +336,16 @@ def _only(name: str, given: Any, schema: Schema) -> Any:
     if len(words) <= 1:
         return words[0] if words else None
     if not schema.named:
-        raise ValueError(f"{setting(name)}: takes one column, not {', '.join(words)}")
+        raise InputError(f"{setting(name)}: takes one column, not {', '.join(words)}")
     return words
 
 
 def check_split_seed(seed: int, ratio: tuple[float, ...] | None) -> None:
     """Refuse a negative seed, and a seed without a ratio, which would have no effect."""
     if seed < 0:
-        raise ValueError(f"{setting('split_seed')}: must be at least 0, not {seed}")
+        raise InputError(f"{setting('split_seed')}: must be at least 0, not {seed}")
     if seed and ratio is None:
-        raise ValueError(
+        raise InputError(
             f"{setting('split_seed', seed)}: is the seed of {setting('ratio')}, and without "
             f"{setting('ratio')} no split is drawn; give {setting('ratio', SHARES)} too, or leave "
             f"{setting('split_seed')} out"
@@ -357,10 +358,10 @@ def check_ratio(ratio: Any) -> None:
     several = isinstance(ratio, Iterable) and all(hasattr(share, "__float__") for share in ratio)
     if not several or len(ratio) != 3:
         given = " ".join(f"{share:g}" for share in ratio) or "nothing" if several else repr(ratio)
-        raise ValueError(f"{name} takes three numbers: train, val, test; not {given}")
+        raise InputError(f"{name} takes three numbers: train, val, test; not {given}")
     if not all(0 <= share <= 1 for share in ratio) or ratio[0] == 0:
-        raise ValueError(
+        raise InputError(
             f"{name}: must be three shares such as 0.6 0.2 0.2, the first above 0; not {ratio}"
         )
     if sum(ratio) > 1 + 1e-9:
-        raise ValueError(f"{name}: the shares sum to {sum(ratio):g}, more than 1")
+        raise InputError(f"{name}: the shares sum to {sum(ratio):g}, more than 1")

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import SAMPLERS as PLUGINS
 from vrgcn.files.plugins import check_own, is_plugin, known_names, load_plugin, plugin_package
 from vrgcn.files.setting_names import setting
@@ -102,7 +103,7 @@ def sampler_class(name: str) -> Any:
 def check_sampler(name: str) -> None:
     """Raise if no sampler of vrgcn's own or of another package has this name."""
     if name not in SAMPLERS and not is_plugin(PLUGINS, name):
-        raise ValueError(f"sampler {name!r} is none of {known_names(PLUGINS, SAMPLERS)}")
+        raise InputError(f"sampler {name!r} is none of {known_names(PLUGINS, SAMPLERS)}")
 
 
 def build_sampler(
@@ -117,7 +118,7 @@ def build_sampler(
         return sampler
     kind = sampler_class(sampler)
     if sampler not in SAMPLERS and not callable(getattr(kind, "build", None)):
-        raise ValueError(
+        raise InputError(
             f"the sampler {sampler!r} of {plugin_package(PLUGINS, sampler)} has no "
             "`build(fanouts)`, which returns a sampler"
         )
@@ -154,11 +155,11 @@ def fanout_per_level(fanout: int | Sequence[int], levels: int) -> list[int]:
     if len(fanouts) == 1:
         fanouts = fanouts * levels
     if len(fanouts) != levels:
-        raise ValueError(
+        raise InputError(
             f"{setting('fanout', python='fanout')} has {len(fanouts)} entries but the model "
             f"propagates {levels} times; "
             "give one number, or one for each"
         )
     if any(f < 0 for f in fanouts):
-        raise ValueError(f"fanout must not be negative: {fanouts}")
+        raise InputError(f"fanout must not be negative: {fanouts}")
     return fanouts

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.files.kinds import TEXT, Kind, check_kinds, or_null
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
@@ -213,7 +214,7 @@ def read_metrics(path: Path) -> tuple[list[Point], bool]:
         else:
             points.append(_point(rest, f"{path}, line {len(lines) + 1}"))
     if not points:
-        raise ValueError(f"{path} has no epoch yet: wait for the run's first, or leave the run out")
+        raise InputError(f"{path} has no epoch yet: wait for the run's first, or leave the run out")
     return points, torn
 
 
@@ -221,11 +222,11 @@ def _point(line: bytes, where: str) -> Point:
     try:
         values = parse_json(line, where)
     except ValueError as error:
-        raise ValueError(
+        raise InputError(
             f"{error}; mend the line or delete it, its epoch will be missing"
         ) from None
     if not isinstance(values, dict):
-        raise ValueError(f"{where}: {json.dumps(values)[:40]} is not an object of names and values")
+        raise InputError(f"{where}: {json.dumps(values)[:40]} is not an object of names and values")
     numbers = {
         name: value
         for name, value in values.items()
@@ -233,7 +234,7 @@ def _point(line: bytes, where: str) -> Point:
     }
     for name in _NEEDED:
         if numbers.get(name) is None:
-            raise ValueError(f"{where}: has no number {name!r}")
+            raise InputError(f"{where}: has no number {name!r}")
     # Values that are not finite cannot be drawn.
     return {n: v if v is not None and _finite(v) else None for n, v in numbers.items()}
 
@@ -248,7 +249,7 @@ def _read_result(path: Path) -> dict[str, Any] | None:
         return None
     result = read_json(path)
     if not isinstance(result, dict):
-        raise ValueError(f"{path}: is not an object; it is not of `vrgcn train`")
+        raise InputError(f"{path}: is not an object; it is not of `vrgcn train`")
     check_kinds(str(path), result, _RESULT)
     return result
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vrgcn.data import find_dataset, root_folder
 from vrgcn.data.opening import open_graph
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps, predict
@@ -97,7 +98,7 @@ class Scorer:
         # line on the page.
         try:
             return self._score(record)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, InputError) as error:
             return NoScores(str(error).splitlines()[0])
 
     def _score(self, record: Record) -> RunScores:
@@ -107,7 +108,7 @@ class Scorer:
         graph = self._graph(run)
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
-            raise ValueError("the graph has no test nodes")
+            raise InputError("the graph has no test nodes")
         outputs = predict(run.saved, graph, graph.test, kind="all")
         truth = labels[graph.test]
         task = find_task(run.saved.task)

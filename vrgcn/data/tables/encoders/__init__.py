@@ -20,6 +20,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, cast
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import ENCODERS as PLUGINS
 from vrgcn.files.plugins import check_own, is_plugin, load_plugin, plugin_package
 
@@ -46,7 +47,7 @@ def find_encoder(kind: str) -> type[Encoder]:
     if kind not in ENCODERS:
         found = load_plugin(PLUGINS, kind)
         if getattr(found, "kind", None) != kind:
-            raise ValueError(
+            raise InputError(
                 f"the encoder {kind!r} of {plugin_package(PLUGINS, kind)} is no class of "
                 f"`Encoder` whose kind is {kind!r}"
             )

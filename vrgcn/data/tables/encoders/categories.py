@@ -29,6 +29,7 @@ from vrgcn.data.tables.encoders.encoder import (
 from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.split_words import SPLIT_WORDS
 
@@ -132,7 +133,7 @@ class CategoryColumn(Encoder):
         self.sparse = self._width > WIDE and ones <= FILLED * self._width * self._rows
         self._counts.clear()
         if not self.names:
-            raise ValueError(
+            raise InputError(
                 f"column {self.column!r} holds no categories to make features of; leave it out "
                 f"with {dropping(self.column)}"
             )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 BRACKETS = "[]"  # in place of a delimiter: cells such as [1, 2] or ["a", "b"]
@@ -83,7 +84,7 @@ def told_delimiter(cells: pa.Array, kind: str, option: str, found: str | None) -
     delimiter = option or found
     if delimiter is None and not is_list(cells.type):
         example = setting("column", f"COLUMN={kind}:;", typed=f"COLUMN={kind}:';'")
-        raise ValueError(f"holds texts: say what divides them, as in {example}")
+        raise InputError(f"holds texts: say what divides them, as in {example}")
     return delimiter
 
 

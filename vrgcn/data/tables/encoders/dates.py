@@ -16,6 +16,7 @@ from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 DAY = 86_400
@@ -69,7 +70,7 @@ class DateColumn(FilledColumn):
     @classmethod
     def told(cls, sample: Sample, option: str, found: Look) -> Look:
         if is_number(sample.cells.type):
-            raise ValueError(f"holds {sample.cells.type}; dates are texts or timestamps")
+            raise InputError(f"holds {sample.cells.type}; dates are texts or timestamps")
         return _look(sample.cells, option or found.options.get("format"))
 
     @property

@@ -30,6 +30,7 @@ from vrgcn.data.tables.encoders.sample import PROSE, Sample, mean_words
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 SAMPLE = 50_000  # texts that the encoder learns from
@@ -97,12 +98,12 @@ class TextColumn(Encoder):
     @classmethod
     def check(cls, table: str, columns: Sequence[str], spec: ImportSpec) -> None:
         if columns and find_spec("sklearn") is None:
-            raise ValueError(
+            raise InputError(
                 f"to make features of texts ({', '.join(map(repr, columns[:5]))}) scikit-learn is "
                 f"needed: pip install 'vrgcn[text]', or {drop_advice(columns[0])}"
             )
         if spec.text_seed and not columns:
-            raise ValueError(
+            raise InputError(
                 f"{setting('text_seed', spec.text_seed)}: {table} has no column that is read as "
                 f"text, so nothing is drawn; give {setting('column', 'COLUMN=text')}, or leave "
                 f"{setting('text_seed')} out"
@@ -131,7 +132,7 @@ class TextColumn(Encoder):
         width = min(self.width, len(self._buckets), counts.shape[0])
         if len(self._buckets) < 2:  # an SVD has at least two columns
             words = "one word alone" if width else "no words to make features of"
-            raise ValueError(
+            raise InputError(
                 f"column {self.column!r} holds {words}; leave it out with {dropping(self.column)}"
             )
         tfidf = TfidfTransformer(sublinear_tf=True).fit(counts[:, self._buckets])

@@ -24,6 +24,7 @@ from vrgcn.data.tables.encoders.sample import Sample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 
@@ -64,7 +65,7 @@ class VectorColumn(FilledColumn):
         delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
         lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
         if not lists.width:
-            raise ValueError(f"looks like {lists.words}, not like lists of as many numbers each")
+            raise InputError(f"looks like {lists.words}, not like lists of as many numbers each")
         return replace(cls._look(sample, lists), missing=lists.missing)
 
     @staticmethod
