@@ -32,6 +32,7 @@ from vrgcn.data.statistics import statistics
 from vrgcn.data.store import load_graph, save_graph, verify_graph
 from vrgcn.data.store_format import signed
 from vrgcn.data.tables import ImportSpec, import_tables
+from vrgcn.files.mistakes import InputError
 from vrgcn.inference.predict import predict
 from vrgcn.models.models import GraphSAGE
 
@@ -195,7 +196,7 @@ def _read_ppi(folder: Path) -> None:
     try:
         statistics(ppi_small(folder))
     except ValueError as error:  # the error names the folder
-        raise ValueError(f"toy-ppi-G.json: {error}" if str(folder) in str(error) else "") from error
+        raise InputError(f"toy-ppi-G.json: {error}" if str(folder) in str(error) else "") from error
 
 
 def _make_stores(folder: Path, kinds: Sequence[str]) -> None:

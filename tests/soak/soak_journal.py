@@ -107,7 +107,7 @@ def kills_under_load(run: Path, folder: Path, kills: int, draw: random.Random) -
         ]
         for thread in threads:
             thread.start()
-        time.sleep(max(0.0, until - time.monotonic()))
+        time.sleep(max(0.0, until - time.monotonic()))  # the kill comes at a random moment
         os.kill(process, signal.SIGKILL)
         wait(process)
         for thread in threads:

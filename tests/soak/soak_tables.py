@@ -79,7 +79,7 @@ def up(server: Server) -> None:
         with suppress(Exception):
             server.execute("SELECT 1")
             return
-        time.sleep(0.1)
+        time.sleep(0.1)  # between two questions
     raise AssertionError("the server does not come back")
 
 
@@ -99,7 +99,7 @@ def postgresql(folder: Path, draw: random.Random, trials: int) -> Counter[str]:
             process = command(folder, *words)
             wait, hit = time.monotonic() + draw.uniform(0, 1.5), False
             while process.poll() is None and not hit:
-                time.sleep(0.002)
+                time.sleep(0.002)  # between two looks
                 # From a random moment after the first connection on.
                 hit = time.monotonic() > wait and lost(server, kill)
             code, said = ended(process)
@@ -129,8 +129,8 @@ def killed_writers(folder: Path, draw: random.Random, trials: int) -> Counter[st
         file = folder / f"p{trial}.{scheme}"
         process = command(folder, "predict", "run", "--out", f"{scheme}:///{file.name}#p")
         while process.poll() is None and not file.exists():
-            time.sleep(0.002)
-        time.sleep(draw.uniform(0, 4))
+            time.sleep(0.002)  # between two looks
+        time.sleep(draw.uniform(0, 4))  # the kill comes at a random moment
         if process.poll() is None:
             process.kill()
         code, said = ended(process)

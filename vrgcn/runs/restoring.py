@@ -129,14 +129,20 @@ def _check_alike(what: str, found: Any, wanted: Any) -> None:
 
 
 def _check_histories(trainer: Trainer, state: TrainState) -> None:
-    histories = trainer.minibatches.histories
-    for name, table in histories.tables_of(state.histories).items():
+    histories, kinds = trainer.minibatches.histories, trainer.graph.kinds
+    # Gradients of a relation have a row for each node of one kind.
+    of_kinds = set() if kinds is None else {*kinds.sizes.values()}
+    tables = histories.tables_of(state.histories)
+    for name, table in tables.items():
         level, kind, part = name.split(".")
-        rows = (histories.num_nodes,) if part == "written" else (histories.num_nodes, -1)
+        counts = {histories.num_nodes} | (of_kinds if kind.startswith("g") else set())
+        written = tables.get(f"{level}.{kind}.written")
         dtype = torch.int64 if part == "written" else histories.dtype_of(kind)
         if not level.isdecimal() or part not in ("values", "written"):
             raise InputError(f"it has a table {name!r}")
-        if len(table.shape) != len(rows) or len(table) != rows[0] or table.dtype != dtype:
+        dimensions = 1 if part == "written" else 2
+        shaped = table.dim() == dimensions and len(table) in counts
+        if not shaped or written is None or len(table) != len(written) or table.dtype != dtype:
             raise InputError(f"its table {name} is {tuple(table.shape)} of {table.dtype}")
         if part != "written":
             continue

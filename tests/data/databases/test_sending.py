@@ -85,7 +85,7 @@ def test_a_file_that_was_not_there_is_not_left_without_a_table(
     vrgcn: Run, trained: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise ValueError("it broke")
+        raise OSError("it broke")
 
     for scheme in ("sqlite", "duckdb"):
         flags = ("--out", f"{scheme}:///{scheme}.db#p")
