@@ -14,7 +14,6 @@ from pathlib import Path
 
 import optuna  # noqa: F401 - commands import what they need when they run
 import pandas  # noqa: F401 - which pyarrow imports where it is installed
-import torch._dynamo  # noqa: F401 - optimisers import it at their first step, for seconds
 
 from tests.command_imports import import_all
 from vrgcn.cli import main as vrgcn

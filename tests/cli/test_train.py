@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -246,3 +248,17 @@ def test_a_run_that_was_started_with_a_seed_of_no_split_goes_on(vrgcn, graph_fol
     code, _, err = vrgcn("train", "--resume", "old", "--epochs", 3)
     assert code == 0, err
     assert vrgcn("diagnose", "old", "--passes", 2, "--epochs", 1)[0] == 0
+
+
+def test_a_run_imports_no_compiler_and_no_library_that_it_does_not_use(graph_folder, tmp_path):
+    unused = ("torch._dynamo", "sympy", "torch_geometric", "matplotlib", "sklearn", "networkx")
+    code = (
+        "import sys; from vrgcn.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        f"finally: print([name for name in {unused} if name in sys.modules])"
+    )
+    flags = ("--graph", graph_folder, "--epochs", "1", "--out", tmp_path / "run")
+    command = [sys.executable, "-c", code, "train", *map(str, flags)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "a linear model" in done.stdout  # it is fitted too
+    assert done.stdout.endswith("[]\n")

@@ -13,7 +13,7 @@ from vrgcn.training.optimizer import build_optimizer
 @pytest.mark.parametrize(("name", "kind"), [("adam", torch.optim.Adam), ("sgd", torch.optim.SGD)])
 def test_it_is_of_the_kind_and_rate_that_were_asked_for(name: str, kind: type) -> None:
     optimizer = build_optimizer(GCN(4, 8, 3), TrainConfig(optimizer=name, learning_rate=0.3))
-    assert type(optimizer) is kind
+    assert isinstance(optimizer, kind)
     assert {group["lr"] for group in optimizer.param_groups} == {0.3}
 
 

@@ -113,9 +113,9 @@ def _coded(titles: list[str], table: NDArray[np.float64]) -> Iterator[DenseFeatu
 
 def sparse_features(graph: Graph, kind: str | None, nodes: Tensor) -> Iterator[SparseFeatures]:
     """The features in sparse blocks of some nodes."""
-    from scipy.sparse import csr_matrix
-
     for span, values in _blocks(graph, kind, nodes, sparse=True):
+        from scipy.sparse import csr_matrix  # here: most graphs have no such block
+
         titles = titles_of(graph, span)
         indptr, indices = values.crow_indices().numpy(), values.col_indices().numpy()
         ones = np.ones(len(indices))

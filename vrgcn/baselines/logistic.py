@@ -15,12 +15,14 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.optim import LBFGS
 
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
 from vrgcn.baselines.hop_inputs import column_weights, mostly_zero
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.graph.sparse import CSR, first_rows, is_dense, is_sparse, num_entries, select_rows
+from vrgcn.models.optimizers import uncompiled
 
 _STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _WORSE = 2  # strengths without a better score after which weaker ones are not tried
@@ -191,11 +193,11 @@ def solve(
     worse = 0
     steps = int(min(_STEPS, max(10, _WORK / (3 * work * problem.outputs * len(strengths)))))
     for strength in strengths:
-        optimizer = torch.optim.LBFGS(
+        optimizer = uncompiled(LBFGS)(
             [weights, bias], max_iter=steps, history_size=10, line_search_fn="strong_wolfe"
         )
 
-        def closure(optimizer: torch.optim.LBFGS = optimizer, strength: float = strength) -> Tensor:
+        def closure(optimizer: LBFGS = optimizer, strength: float = strength) -> Tensor:
             optimizer.zero_grad()
             losses = criterion(model.output_scale(train(weights, bias)), problem.labels)
             loss = losses.mean() + strength / 2 * weights.square().sum()

@@ -18,6 +18,7 @@ from vrgcn.baselines.baseline import Baseline
 from vrgcn.baselines.hop_inputs import INPUTS, HopInputs, fit_inputs
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.kinds import COUNT, POSITIVE
+from vrgcn.models.optimizers import uncompiled
 
 _HIDDEN = 256
 _DROPOUT, _INPUT_DROPOUT = 0.5, 0.25
@@ -82,7 +83,7 @@ def fit_perceptron(problem: Problem, hops: int = 2, *, tables: bool = False) -> 
     steps = -(-len(train) // size)
     work = 3 * len(train) * _HIDDEN * (rows.shape[1] + problem.outputs)
     epochs = int(min(_EPOCHS, max(5, _WORK / work)))
-    optimizer = torch.optim.AdamW(weights, lr=_RATE, weight_decay=_DECAY)
+    optimizer = uncompiled(torch.optim.AdamW)(weights, lr=_RATE, weight_decay=_DECAY)
     criterion, average, step = problem.criterion(), [w.detach().clone() for w in weights], 0
     kept, best, looks = [w.clone() for w in average], float("nan"), 0
     for _ in range(epochs):

@@ -41,6 +41,8 @@ def on_nodes(model: nn.Module, ours: pa.Array | None, graph: Graph) -> nn.Module
         return model
     count = len(next(iter(tables.values())).rows)
     theirs = graph.names.unique()
+    if ours is None and theirs is None and count == graph.num_nodes:
+        return model
     known, wanted = _alike(_ids(ours, count), _ids(theirs, graph.num_nodes))
     if known.equals(wanted):
         return model

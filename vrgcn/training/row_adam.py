@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 import torch
 from torch import Tensor
+
+_dense_step = unwrap(torch.optim.Adam.step)  # see vrgcn/models/optimizers.py
 
 
 class RowAdam(torch.optim.Adam):
@@ -25,7 +28,7 @@ class RowAdam(torch.optim.Adam):
                 if table.grad is not None and table.grad.is_sparse:
                     self._move_rows(table, group)
                     table.grad = None  # done: the rest is for dense gradients
-        return super().step(closure)
+        return _dense_step(self, closure)
 
     def _move_rows(self, table: Tensor, group: dict[str, Any]) -> None:
         grad = table.grad.coalesce()  # type: ignore[union-attr]
