@@ -24,11 +24,11 @@ LAYERS = (
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
     ("pairs",),
     ("triples",),
-    ("targets",),
     ("audit", "baselines"),
     ("inference",),
     ("live",),
     ("training",),
+    ("targets",),
     ("costs",),
     ("runs",),
     ("distributed",),

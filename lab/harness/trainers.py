@@ -8,6 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from vrgcn.graph.graph import Graph
+from vrgcn.targets.finding import find_target
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.trainer import Trainer
 
@@ -22,7 +23,7 @@ class EndlessTrainer:
 
     def __init__(self, model: nn.Module, graph: Graph, config: TrainConfig) -> None:
         endless = replace(config, epochs=_NEVER, evaluate_every=_NEVER, diagnostics=0)
-        self.trainer = Trainer(model, graph, endless)
+        self.trainer = Trainer(model, graph, endless, find_target(graph, endless))
         self.diverged: str | None = None
 
     @property

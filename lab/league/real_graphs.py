@@ -23,7 +23,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.tasks.task import Task
 
 RATIO = (0.6, 0.2, 0.2)
@@ -66,7 +66,7 @@ class Entry:
         return find_task(self.graph.task)
 
     @property
-    def metric(self) -> Metric:
+    def metric(self) -> LabelMetric:
         return self.task.find_metric(self.asked)
 
     def scored(self, outputs: torch.Tensor, split: str) -> float:

@@ -58,7 +58,9 @@ def _network(kind: Kind, **changes: Any) -> Row:
         settings = Settings(model=ModelConfig(), train=given).changed(changes)
         job = settings.prepare(entry.graph)
         trained = job.train()
-        result, _ = smooth_run(job.model, entry.graph, trained, settings.smooth, lambda _: None)
+        result, _ = smooth_run(
+            job.model, entry.graph, trained, settings.smooth, entry.asked, lambda _: None
+        )
         return {
             "val": result.val,
             "test": result.test,
@@ -78,7 +80,7 @@ def _default() -> Row:
         settings = settings.settled(entry.graph)
         job = settings.prepare(entry.graph)
         trained = job.train()
-        result, _ = smooth_run(job.model, entry.graph, trained, settings.smooth, print)
+        result, _ = smooth_run(job.model, entry.graph, trained, settings.smooth, entry.asked, print)
         return {
             "val": result.val,
             "test": result.test,

@@ -43,10 +43,10 @@ from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
-from vrgcn.training.objective import build_objective
 from vrgcn.training.wording import mean_text
 
 DATASETS = FIGURES
@@ -95,13 +95,15 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
             name: ESTIMATORS[RECIPES[name].estimator] for name in (TRAJECTORY, *PREPROCESSED)
         },
     )
-    batches = beside.batches | {"NS": build_minibatches(beside.model, graph, config("NS"))}
+    target = find_target(graph, config(TRAJECTORY))
+    batches = beside.batches | {"NS": build_minibatches(beside.model, graph, config("NS"), target)}
     exact = batches[TRAJECTORY]
     nodes = _fixed_minibatch(exact, seed)[: 64 if choice.quick else None]
     measure = partial(
         gradient_moments,
         beside.model,
         nodes=nodes,
+        target=target,
         parameters=[first_matrix(beside.model)],
         dropout=dropout,
     )
@@ -119,7 +121,7 @@ def run(dataset: str, dropout: bool, seed: int, choice: Choice) -> dict[str, Any
         config(TRAJECTORY, visit=own.visit, batch_size=own.batch_size),
         estimators={name: ESTIMATORS[RECIPES[name].estimator] for name in (TRAJECTORY, TWO_WAY)},
     )
-    training = build_minibatches(theirs.model, graph, config(TRAJECTORY))
+    training = build_minibatches(theirs.model, graph, config(TRAJECTORY), target)
     found[TWO_WAY] = _two_way(theirs, training, passes=passes, dropout=dropout, seed=seed)
     return {
         "label": dataset_label(dataset, choice),
@@ -147,6 +149,7 @@ def _two_way(
         model,
         training,
         training.nodes,
+        find_target(training.graph),
         passes=once if dropout else 1,
         parameters=matrix,
         dropout=dropout,
@@ -164,7 +167,7 @@ def _two_way(
                 model,
                 their,
                 nodes,
-                build_objective(their.graph),
+                find_target(their.graph),
                 seed * 1_000_003 + number,
                 parameters=matrix,
             )[0]

@@ -30,6 +30,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import save_panels, show_panels
 from vrgcn.runs.fit import fit
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches
 from vrgcn.training.state import Epoch
 
@@ -82,7 +83,8 @@ def _partly_trained(
             earlier.load_state_dict(model.state_dict())
 
     fit(model, graph, config, on_epoch=keep)
-    batches = build_minibatches(model, graph, config, estimator=ESTIMATORS["history"])
+    target, history = find_target(graph, config), ESTIMATORS["history"]
+    batches = build_minibatches(model, graph, config, target, estimator=history)
     return model, earlier, epochs, batches
 
 

@@ -81,8 +81,8 @@ def measured(
     start = time.process_time()
     job = found.prepare(graph)
     if leak:
-        of: Any = job.objective
-        of.source = KnowsHeldOut(of.triples, of.loss_name, found.train.negatives)
+        of: Any = job.target
+        of.source = KnowsHeldOut(of.edges.triples, of.loss_name, found.train.negatives)
     result = job.train()
     seconds = time.process_time() - start
     triples, decoder = graph.triples, job.model.decoder

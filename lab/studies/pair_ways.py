@@ -52,8 +52,8 @@ from vrgcn.runs.config_file import build
 from vrgcn.runs.job import prepare
 from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
 from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.targets.finding import find_target
 from vrgcn.training.listener import Listener, StopTraining
-from vrgcn.training.objective import build_objective
 from vrgcn.training.state import Epoch
 
 WAYS: dict[str, tuple[str, ...]] = {
@@ -108,14 +108,14 @@ def usual(seed: int, **given: Any) -> Problem:
     settings = build(Settings, values)
     graph = settings.open_graph().graph
     model, train, _ = settle(settings.model, settings.train, graph, compare=False)
-    objective = build_objective(graph, train)
+    target = find_target(graph, train)
     ways: tuple[Way, ...] = (NODES, PAIRS)
     sizes: dict[str, int] = {way: batch_size_of(way, TrainConfig(), graph) for way in ways}
     kept = ("metric", "loss", "negative_sampling", "negatives")
     links = graph.pairs is not None and graph.pairs.target is None
 
     def made() -> PairModel:
-        network = build_network(model, graph, objective, seed)
+        network = build_network(model, graph, target, seed)
         assert isinstance(network, PairModel)
         return network
 

@@ -55,7 +55,7 @@ class Ours:
         )
         job = prepare(model, entry.graph, config)
         self.estimator = job.config.estimator
-        self.trainer = Trainer(model, entry.graph, job.config)
+        self.trainer = Trainer(model, entry.graph, job.config, job.target)
         self.steps, self.val = len(self.trainer.minibatches), entry.graph.val
         self.turns = 0
 

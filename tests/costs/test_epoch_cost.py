@@ -26,6 +26,7 @@ from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.graph.propagation import mean
 from vrgcn.graph.sparse import CSR, stored
 from vrgcn.pages.costs import cost_line
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches
 
 GRAPH = random_graph().with_features(random_graph().features.float())
@@ -60,7 +61,7 @@ def test_an_epoch_touches_what_was_told(name: str) -> None:
 def test_histories_take_the_bytes_that_were_told(name: str) -> None:
     config = TrainConfig(**(vars(CONFIG) | {"estimator": name, "history_dtype": "float16"}))
     net = model()
-    batches = build_minibatches(net, GRAPH, config)
+    batches = build_minibatches(net, GRAPH, config, find_target(GRAPH, config))
     for batch in batches:
         loss = batch.run(net).sum()
         loss.backward()
@@ -184,7 +185,9 @@ def test_entries_of_sparse_features_and_of_their_averages_are_counted(
 
 def test_averages_of_sparse_features_take_the_bytes_that_were_told() -> None:
     net = sparse_model(transform_first=False)
-    batches = build_minibatches(net, SPARSE, replace(CONFIG, estimator="cv"))
+    batches = build_minibatches(
+        net, SPARSE, replace(CONFIG, estimator="cv"), find_target(SPARSE, CONFIG)
+    )
     size = sum(part.nbytes for part in stored(batches.setup.averages[None].table))
     for memory in ("ram", "disk"):  # there they are in memory too
         cost = epoch_costs(net, SPARSE, replace(CONFIG, memory=memory), ["cv"])["cv"]
@@ -197,7 +200,9 @@ def test_averages_of_sparse_features_take_the_bytes_that_were_told() -> None:
 def test_dense_averages_of_sparse_features_take_their_bytes_and_a_third_of_their_entries() -> None:
     net = GraphSAGE(DENSE.num_features, 16, GRAPH.num_classes)
     config = replace(CONFIG, estimator="cv")
-    table = build_minibatches(net, DENSE, config).setup.averages[None].table
+    table = (
+        build_minibatches(net, DENSE, config, find_target(DENSE, config)).setup.averages[None].table
+    )
     cost = epoch_costs(net, DENSE, config, ["cv"])["cv"]
     assert cost.memory["averaged features"] == table.nbytes
     on_disk = epoch_costs(net, DENSE, replace(config, memory="disk"), ["cv"])["cv"]

@@ -27,7 +27,7 @@ from vrgcn.diagnostics.trajectory import train_beside
 from vrgcn.engine.batch import Position
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.history import NEVER
-from vrgcn.training.objective import build_objective
+from vrgcn.targets.finding import find_target
 
 GRAPH = random_graph()
 NODES = torch.arange(3, 15)
@@ -124,12 +124,12 @@ def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
     batches = double_minibatches(model, GRAPH, estimator="cv")
     exact = batches.sibling("exact")
     batches.histories.table(1, 8)
-    objective = build_objective(GRAPH)
-    (cold,) = measure_staleness(model, exact, batches, NODES, objective)
+    target = find_target(GRAPH)
+    (cold,) = measure_staleness(model, exact, batches, NODES, target)
     assert (cold.relative, cold.unwritten) == (1, 1)
     assert cold.by_age() == []
     batches.warm_start(model)
-    (warm,) = measure_staleness(model, exact, batches, NODES, objective)
+    (warm,) = measure_staleness(model, exact, batches, NODES, target)
     read = exact.batch(NODES).plan.levels[1].nodes
     assert torch.equal(warm.degree, batches.setup.P[None].adjacency.indptr.diff()[read])
     assert warm.relative < 1e-12
@@ -141,7 +141,7 @@ def test_staleness_is_measured_at_the_rows_that_the_batch_reads():
     h = exact_pass(model, GRAPH)[1].detach()
     batches.histories.tables[1, "h"].write(half, h[half], batches.step)
     batches.position = Position(step=8)
-    (mixed,) = measure_staleness(model, exact, batches, NODES, objective)
+    (mixed,) = measure_staleness(model, exact, batches, NODES, target)
     bins = {(b.first, b.last): b for b in mixed.by_age()}
     assert set(bins) == {(2, 3), (8, 15)}
     assert bins[8, 15].relative == pytest.approx(0.5)

@@ -11,8 +11,8 @@ from vrgcn.diagnostics.gradients import Gradients, layer_of, measure_gradients, 
 from vrgcn.diagnostics.staleness import measure_staleness
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.targets.finding import find_target
 from vrgcn.training.gradients import gradient, trainable
-from vrgcn.training.objective import build_objective
 
 GRAPH = random_graph()
 FEW_TRAINED = Graph(
@@ -30,14 +30,14 @@ def fill(model, batches: MiniBatches) -> None:
     """All tables exact: one minibatch of all nodes, which needs no history."""
     batches.warm_start(model)
     batch = batches.batch(batches.visits.backward)
-    gradient(build_objective(batches.graph), batch, batch.run(model), trainable(model))
+    gradient(find_target(batches.graph), batch, batch.run(model), trainable(model))
     batch.commit()
 
 
 def measured(model, batches, passes=60) -> dict[str, Gradients]:
-    objective = build_objective(batches["exact"].graph)
+    target = find_target(batches["exact"].graph)
     return measure_gradients(
-        model, batches, "exact", objective, passes=passes, seed=3, count=lambda done: None
+        model, batches, "exact", target, passes=passes, seed=3, count=lambda done: None
     )
 
 
@@ -111,11 +111,11 @@ def test_staleness_of_gradients_is_what_a_backward_pass_would_write():
     model = gcn(3)
     batches = siblings(model, ["exact", "two-way"])
     fill(model, batches["two-way"])
-    nodes, objective = torch.arange(3, 15), build_objective(GRAPH)
+    nodes, target = torch.arange(3, 15), find_target(GRAPH)
 
     def tables():
         two_way, exact = batches["two-way"], batches["exact"]
-        found = measure_staleness(model, exact, two_way, nodes, objective)
+        found = measure_staleness(model, exact, two_way, nodes, target)
         return {(one.level, one.kind): one for one in found}
 
     fresh = tables()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.test_pair_objective import communities, model_of
+from tests.targets.test_links import communities, model_of
 from vrgcn.diagnostics.diagnosis import diagnose
 from vrgcn.diagnostics.staleness import Staleness
 from vrgcn.engine.estimators import ESTIMATORS

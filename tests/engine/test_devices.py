@@ -38,6 +38,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.read_ahead import is_mapped, note_mapped
 from vrgcn.graph.scaling import scale_graph
+from vrgcn.targets.finding import find_target
 from vrgcn.training.result import TrainResult
 from vrgcn.training.trainer import Trainer
 
@@ -286,7 +287,7 @@ def test_a_step_in_memory_brings_no_table_back_from_the_gpu(estimator) -> None:
     with pretended_cuda() as cuda:
         model = GraphSAGE(5, 8, 3, layers=3, dropout=0.3).to("cuda")
         settings = config(estimator=estimator, device="cuda")
-        trainer = Trainer(model, GRAPH, settings)
+        trainer = Trainer(model, GRAPH, settings, find_target(GRAPH, settings))
         trainer.advance()
         cuda.copied = cuda.waits = 0
         trainer._step(next(iter(trainer.minibatches)))

@@ -23,7 +23,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.terms import TermSource
-from vrgcn.training.pair_objective import PairObjective
+from vrgcn.targets.links import Links
 
 CASES = ["directed", "undirected", "relational-gcn", "lightgcn"]
 
@@ -177,9 +177,10 @@ def test_auto_leaves_own_edges_out_where_nodes_of_one_kind_have_learned_rows(
         model = rows_model(graph, "lightgcn", "dot")
     else:
         graph, model = problem(case)
-    objective = PairObjective(graph, TrainConfig(pair_batches=way, loss="softmax"))
-    batches: Any = objective.minibatches(model, graph, estimator="exact", nodes="all")
+    assert graph.pairs is not None
+    target = Links(graph.pairs, graph, TrainConfig(pair_batches=way, loss="softmax"))
+    batches: Any = target.minibatches(model, graph, estimator="exact", nodes="all")
     assert batches.own_edges == wanted
-    assert objective.source.scored < len(objective.source.train) or wanted != "redraw"
-    no = "no message" in objective.rules(model, graph)[0]
+    assert target.source.scored < len(target.source.train) or wanted != "redraw"
+    no = "no message" in target.rules(model, graph)[0]
     assert no == (wanted != "keep")

@@ -21,6 +21,7 @@ from vrgcn import (
 )
 from vrgcn.engine.history import NEVER
 from vrgcn.graph.propagation import build_propagation, with_neighbours
+from vrgcn.targets.finding import find_target
 from vrgcn.training.objective import TaskObjective, loss_per_node, score, score_name
 from vrgcn.training.trainer import Trainer
 
@@ -246,7 +247,7 @@ def used(monkeypatch) -> list[MiniBatches]:
         made.append(MiniBatches(*args, **given))
         return made[-1]
 
-    monkeypatch.setattr("vrgcn.training.batches.MiniBatches", make)
+    monkeypatch.setattr("vrgcn.targets.labels.MiniBatches", make)
     return made
 
 
@@ -433,7 +434,7 @@ def test_neighbours_that_few_never_computes_are_refreshed(estimator: str) -> Non
     edges = torch.cat([torch.stack([ids, (ids + k) % 200]) for k in range(1, 8)], dim=1)
     graph = Graph(edges, torch.randn(200, 4), ids % 3, train=ids[::10], undirected=True)
     config = TrainConfig(estimator=estimator, visit="train", epochs=1, batch_size=5)
-    trainer = Trainer(GraphSAGE(4, 8, 3, layers=3), graph, config)
+    trainer = Trainer(GraphSAGE(4, 8, 3, layers=3), graph, config, find_target(graph, config))
     trainer.run()
     batches = trainer.minibatches
     for (_, kind), table in batches.histories.tables.items():

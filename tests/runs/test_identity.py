@@ -10,6 +10,7 @@ from tests.training.test_state import graph, trainer
 from vrgcn import Graph
 from vrgcn.runs.identity import differences, fingerprint, identity
 from vrgcn.runs.settings import FREE
+from vrgcn.targets.finding import find_target
 
 
 def test_the_same_run_has_the_same_identity_and_it_survives_json() -> None:
@@ -52,7 +53,15 @@ def test_a_matrix_of_ones_own_counts() -> None:
     def made(scale: float) -> dict:
         matrix = scale * torch.eye(90)
         config = TrainConfig(estimator="exact")
-        return identity(Trainer(GraphSAGE(5, 8, 3), graph(), config, propagation=matrix))
+        return identity(
+            Trainer(
+                GraphSAGE(5, 8, 3),
+                graph(),
+                config,
+                find_target(graph(), config),
+                propagation=matrix,
+            )
+        )
 
     assert made(1.0) == made(1.0)
     assert differences(made(1.0), made(2.0)) == ["propagation is not the same"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.pairs.test_relations import BOUGHT, store
-from tests.training.test_pair_objective import communities
+from tests.targets.test_links import communities
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.split import split_pairs
@@ -22,7 +22,6 @@ from vrgcn.runs.pilots import pilot, prepared
 from vrgcn.runs.settings import Settings, with_defaults
 from vrgcn.runs.train import train
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.embedding_objective import EmbeddingObjective
 
 
 def settings(predict: str = "edges", **given: Any) -> Settings:
@@ -108,8 +107,7 @@ def test_pilots_have_the_same_counted_work_and_score_no_test_pairs(
         assert epochs * work <= budget < (epochs + 1) * work
     job, _ = pilots.jobs[0]
     pilot(job, 1)
-    assert isinstance(job.objective, EmbeddingObjective)
-    assert not job.objective.has_pairs("test")
+    assert not job.target.has("test")
 
 
 def test_more_negatives_and_more_pairs_are_more_work() -> None:

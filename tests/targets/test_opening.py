@@ -16,7 +16,7 @@ import torch
 
 import vrgcn as package
 from vrgcn import Graph
-from vrgcn.pages.pair_evaluation import MODEL
+from vrgcn.pages.compared import MODEL
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.scores import RunScores, Scorer
 from vrgcn.runs.run import open_run_graph

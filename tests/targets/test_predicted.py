@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import vrgcn
-from tests.training.test_pair_objective import communities, model_of
+from tests.targets.test_links import communities, model_of
 from vrgcn import Graph, TrainConfig, fit, load_graph, split_pairs
 from vrgcn.targets.predicted import check_predicted, label_names, names_labels, offered
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig, fit
+from vrgcn.targets.finding import find_target
 from vrgcn.training.trainer import Trainer
 
 
@@ -30,11 +31,11 @@ CONFIG = TrainConfig(estimator="two-way", epochs=3, batch_size=48, batches="bloc
 
 def test_a_run_with_blocks_goes_on_to_the_bits_of_an_unbroken_one():
     whole = fit(model(), ring(), CONFIG)
-    broken = Trainer(model(), ring(), CONFIG)
+    broken = Trainer(model(), ring(), CONFIG, find_target(ring(), CONFIG))
     for _ in range(7):  # in the middle of the second epoch
         broken.advance()
     state = broken.state()
-    other = Trainer(model(), ring(), CONFIG)
+    other = Trainer(model(), ring(), CONFIG, find_target(ring(), CONFIG))
     other.restore(state)
     result = other.run()
     for name, weight in whole.weights.items():
@@ -42,8 +43,10 @@ def test_a_run_with_blocks_goes_on_to_the_bits_of_an_unbroken_one():
 
 
 def test_blocks_are_another_run_than_random_nodes():
-    trainer = Trainer(model(), ring(), CONFIG)
-    random = Trainer(model(), ring(), replace(CONFIG, batches="random"))
+    trainer = Trainer(model(), ring(), CONFIG, find_target(ring(), CONFIG))
+    random = Trainer(
+        model(), ring(), replace(CONFIG, batches="random"), find_target(ring(), CONFIG)
+    )
     trainer.advance()
     random.advance()
     ours, theirs = (

@@ -11,6 +11,7 @@ import torch
 
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit, load_graph, predict, save_graph, scale_graph
 from vrgcn.models.models import GCN
+from vrgcn.targets.finding import find_target
 from vrgcn.training.trainer import Trainer
 
 ESTIMATORS = ("two-way", "history", "cvd", "exact")
@@ -84,7 +85,9 @@ def test_nothing_as_large_as_the_features_is_in_memory(store, tmp_path):
     graph, _ = scale_graph(load_graph(store, memory="disk"), "standard")
     model = GraphSAGE(graph.num_features, 8, graph.num_classes, layers=2)
     config = TrainConfig(estimator="two-way", epochs=1, batch_size=64, memory="disk")
-    trainer = Trainer(model, graph, config, directory=tmp_path / "tables")
+    trainer = Trainer(
+        model, graph, config, find_target(graph, config), directory=tmp_path / "tables"
+    )
     trainer.run()
     tables = trainer.minibatches.histories.tables
     assert {kind for _, kind in tables} == {"h", "g"}

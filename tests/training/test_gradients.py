@@ -10,6 +10,7 @@ from torch import nn
 
 from tests.diagnostics.models import Normed
 from tests.theory.problems import double_minibatches, exact_pass, gcn, random_graph
+from vrgcn.targets.finding import find_target
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import (
     Moments,
@@ -20,6 +21,7 @@ from vrgcn.training.moments import (
 from vrgcn.training.objective import loss_per_node
 
 GRAPH = random_graph()
+TARGET = find_target(GRAPH)
 NODES = torch.arange(12)
 
 
@@ -28,7 +30,7 @@ def moments(estimator: str, *, passes: int = 150, model=None, warm=False, **give
     batches = double_minibatches(model, GRAPH, estimator=estimator, **given)
     if warm:
         batches.warm_start(model)
-    return gradient_moments(model, batches, NODES, passes=passes)
+    return gradient_moments(model, batches, NODES, TARGET, passes=passes)
 
 
 def dense_gradient(model: nn.Module) -> list[torch.Tensor]:
@@ -119,9 +121,9 @@ def test_gradient_of_chosen_parameters_is_part_of_all():
     model = gcn()
     batches = double_minibatches(model, GRAPH, estimator="ns")
     some = gradient_moments(
-        model, batches, NODES, passes=4, parameters=[model.layers[1].linears[0].weight]
+        model, batches, NODES, TARGET, passes=4, parameters=[model.layers[1].linears[0].weight]
     )
-    every = gradient_moments(model, batches, NODES, passes=4)
+    every = gradient_moments(model, batches, NODES, TARGET, passes=4)
     assert torch.equal(some.mean[0], every.mean[1])
     assert torch.equal(some.variance[0], every.part(1).variance[0])
 
@@ -159,7 +161,7 @@ def test_passes_leave_no_trace(estimator):
     state = {**model.state_dict(), **batches.histories.state_dict()}
     before = {name: value.clone() for name, value in state.items()}
     random = torch.get_rng_state(), batches.generator.get_state()
-    gradient_moments(model, batches, NODES, passes=2)
+    gradient_moments(model, batches, NODES, TARGET, passes=2)
     for name, value in before.items():
         assert torch.equal(state[name], value), name
     assert torch.equal(torch.get_rng_state(), random[0])
@@ -172,8 +174,8 @@ def test_passes_leave_no_trace(estimator):
 def test_dropout_can_be_left_out():
     model = Normed()
     batches = double_minibatches(model, GRAPH, estimator="exact")
-    noisy = gradient_moments(model, batches, NODES, passes=3)
-    still = gradient_moments(model, batches, NODES, passes=3, dropout=False)
+    noisy = gradient_moments(model, batches, NODES, TARGET, passes=3)
+    still = gradient_moments(model, batches, NODES, TARGET, passes=3, dropout=False)
     assert noise_scale(noisy) > 1e-3
     assert noise_scale(still) == 0
 
@@ -182,4 +184,4 @@ def test_a_batch_without_training_nodes_is_refused():
     model, data = gcn(), random_graph().replace(train=torch.arange(30, 60))
     batches = double_minibatches(model, data, nodes="all")
     with pytest.raises(ValueError, match="no labelled training node"):
-        gradient_moments(model, batches, NODES, passes=1)
+        gradient_moments(model, batches, NODES, TARGET, passes=1)

@@ -13,6 +13,7 @@ from tests.theory.problems import double_minibatches, gcn, random_graph
 from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.visits import all_visits
+from vrgcn.targets.finding import find_target
 from vrgcn.training import monitor
 from vrgcn.training.clock import Clock
 from vrgcn.training.gradients import gradient_moments
@@ -20,6 +21,7 @@ from vrgcn.training.moments import noise_scale
 from vrgcn.training.monitor import BUDGET, PASSES, Monitor, read
 
 GRAPH = random_graph()
+TARGET = find_target(GRAPH)
 
 
 def train(network, graph: Graph = GRAPH, **given):
@@ -75,7 +77,7 @@ def test_seconds_of_diagnostics_are_counted_apart(monkeypatch):
 def test_the_default_keeps_within_its_budget_of_passes(steps, every):
     batches = double_minibatches(gcn(), GRAPH)
     batches.visits, batches.batch_size = all_visits(torch.arange(steps)), 1
-    assert Monitor(gcn(), batches, None, 0).every == every
+    assert Monitor(gcn(), batches, None, 0, TARGET).every == every
     assert PASSES / (every * steps) <= BUDGET < 0.02
 
 
@@ -95,29 +97,29 @@ def test_the_default_measures_as_often_as_it_may(monkeypatch):
 def test_staleness_is_the_relative_distance_of_the_tables_from_what_would_be_written():
     model = gcn()
     batches = double_minibatches(model, GRAPH, estimator="cv", batch_size=20)
-    assert read(model, batches, 0).staleness == pytest.approx(1)  # tables of zeros
+    assert read(model, batches, 0, TARGET).staleness == pytest.approx(1)  # tables of zeros
     batches.warm_start(model)
-    assert read(model, batches, 0).staleness < 1e-12
+    assert read(model, batches, 0, TARGET).staleness < 1e-12
     with torch.no_grad():  # relu is homogeneous: twice the weights, twice the activations
         model.layers[0].linears[0].weight.mul_(2)
-    assert read(model, batches, 0).staleness == pytest.approx(0.5)
+    assert read(model, batches, 0, TARGET).staleness == pytest.approx(0.5)
 
 
 def test_staleness_of_cvd_is_that_of_the_activations_without_dropout():
     model = gcn(dropout=0.5)
     batches = double_minibatches(model, GRAPH, estimator="cvd", batch_size=20)
     batches.warm_start(model)
-    assert read(model, batches, 0).staleness < 1e-12
+    assert read(model, batches, 0, TARGET).staleness < 1e-12
     dropped = double_minibatches(model, GRAPH, estimator="cv", batch_size=20)
     dropped.warm_start(model)
-    assert read(model, dropped, 0).staleness > 0.1
+    assert read(model, dropped, 0, TARGET).staleness > 0.1
 
 
 def test_gradient_noise_of_a_few_passes_agrees_with_that_of_many():
     model = gcn(dropout=0.3)
     batches = double_minibatches(model, GRAPH, estimator="ns", batch_size=60)
-    few = torch.tensor([read(model, batches, seed).gradient_noise for seed in range(30)])
-    many = gradient_moments(model, batches, torch.arange(60), passes=200)
+    few = torch.tensor([read(model, batches, seed, TARGET).gradient_noise for seed in range(30)])
+    many = gradient_moments(model, batches, torch.arange(60), TARGET, passes=200)
     assert few.median() == pytest.approx(noise_scale(many), rel=0.35)
 
 
@@ -125,7 +127,7 @@ def test_a_minibatch_without_training_nodes_tells_staleness_alone():
     data = random_graph().replace(train=torch.arange(1))
     model = gcn()
     batches = double_minibatches(model, data, estimator="cv", nodes="all", batch_size=2)
-    readings = [read(model, batches, seed) for seed in range(20)]
+    readings = [read(model, batches, seed, find_target(data)) for seed in range(20)]
     assert any(reading.gradient_noise is None for reading in readings)
     assert all(reading.staleness is not None for reading in readings)
 
@@ -135,7 +137,7 @@ def test_what_is_not_finite_is_left_out():
     batches = double_minibatches(model, GRAPH, estimator="cv")
     with torch.no_grad():
         model.layers[0].linears[0].weight.fill_(math.inf)
-    assert read(model, batches, 0) == monitor.Reading(None, None)
+    assert read(model, batches, 0, TARGET) == monitor.Reading(None, None)
 
 
 def test_a_negative_interval_is_refused():

@@ -12,6 +12,7 @@ from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.interrupts import StopRequest
+from vrgcn.targets.finding import find_target
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.trainer import Trainer
@@ -111,7 +112,7 @@ def test_minibatches_that_move_no_weights_count_as_steps_of_the_schedule() -> No
     settings = {"epochs": 4, "batch_size": 8, "schedule": "cosine", "visit": "all"}
     config = TrainConfig(estimator="two-way", learning_rate=RATE, diagnostics=0, **settings)
     torch.manual_seed(0)
-    run = Trainer(GraphSAGE(5, 8, 3), few, config)
+    run = Trainer(GraphSAGE(5, 8, 3), few, config, find_target(few, config))
     total = 4 * len(run.minibatches)
     for done in range(1, total + 1):
         before = run.state().schedule["done"]

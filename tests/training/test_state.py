@@ -12,6 +12,7 @@ from torch import nn
 from tests.theory.problems import random_graph
 from vrgcn import ESTIMATORS, GCN, Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.engine.planner import ENTRIES_AT_ONCE
+from vrgcn.targets.finding import find_target
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
 
@@ -32,7 +33,8 @@ def trainer(**given: object) -> Trainer:
     shape = {"layers": settings.pop("layers", 2), "norm": settings.pop("norm", "auto")}
     torch.manual_seed(7)
     model = GraphSAGE(5, 8, 3, dropout=0.3, **shape)
-    return Trainer(model, graph(), TrainConfig(**settings))
+    config = TrainConfig(**settings)
+    return Trainer(model, graph(), config, find_target(graph(), config))
 
 
 def finish(run: Trainer) -> list[torch.Tensor]:
@@ -106,7 +108,7 @@ def test_a_run_with_visits_forward_only_is_put_back_to_the_same_bits() -> None:
         few = graph().replace(train=graph().train[:3])
         torch.manual_seed(7)
         config = TrainConfig(estimator="two-way", epochs=3, batch_size=8, diagnostics=0, seed=4)
-        return Trainer(GraphSAGE(5, 8, 3, dropout=0.3), few, config)
+        return Trainer(GraphSAGE(5, 8, 3, dropout=0.3), few, config, find_target(few, config))
 
     assert len(start().minibatches.visits.forward) > 8
     wanted = finish(start())
@@ -202,7 +204,7 @@ def test_stepping_a_trainer_is_what_fit_does() -> None:
         return GCN(5, 8, 3, dropout=0.3)
 
     fitted = fit(model(), graph(), config)
-    run, steps = Trainer(model(), graph(), config), 0
+    run, steps = Trainer(model(), graph(), config, find_target(graph(), config)), 0
     torch.manual_seed(config.seed)
     while run.advance():
         steps += 1

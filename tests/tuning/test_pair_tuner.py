@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.training.test_pair_objective import communities
+from tests.targets.test_links import communities
 from tests.triples.test_split import knowledge, triples_of
 from vrgcn import ModelConfig, TrainConfig, tune
 from vrgcn.graph.graph import Graph

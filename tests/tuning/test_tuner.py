@@ -19,10 +19,10 @@ from tests.training.test_objective import far_off
 from vrgcn import TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import Job
+from vrgcn.targets.finding import find_target
 from vrgcn.tasks.metrics import accuracy
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.objective import build_objective
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
@@ -235,7 +235,7 @@ def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
     """10 of 100 seconds were used."""
     trials = [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)]
     tuner = object.__new__(module.Tuner)
-    tuner.study, tuner.objective = None, build_objective(GRAPH, CONFIG)
+    tuner.study, tuner.target = None, find_target(GRAPH, CONFIG)
     tuner.clock = SimpleNamespace(limit=100.0, used=10.0)
     for known in ([], trials):
         monkeypatch.setattr(module, "tried", lambda study, known=known: known)

@@ -17,7 +17,7 @@ from vrgcn.graph.propagation import Propagation, build_propagation
 from vrgcn.graph.sparse import scale_rows
 from vrgcn.models.output_scale import OutputScale
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.tasks.task import Criterion, LossSettings, Task
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Problem:
     @staticmethod
     def of(
         graph: Graph,
-        metric: Metric | None = None,
+        metric: LabelMetric | None = None,
         seed: int = 0,
         over: Callable[[], bool] = lambda: False,
     ) -> Problem:

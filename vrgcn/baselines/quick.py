@@ -14,7 +14,7 @@ from vrgcn.baselines.logistic import fit_logistic
 from vrgcn.baselines.problem import Problem
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import num_entries
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import LabelMetric
 
 _WORK = 5e9  # multiplications of a fit at most: some seconds of one core
 _PASSES = 200  # over the inputs that a fit makes at least, with gradients
@@ -34,7 +34,7 @@ class Quick:
     seconds: float
 
 
-def quick_baseline(graph: Graph, metric: Metric) -> Quick | None:
+def quick_baseline(graph: Graph, metric: LabelMetric) -> Quick | None:
     """Fit the linear baselines that take some seconds at most, and return the one with the better
     validation score; None where the graph is too large or has no validation nodes.
 

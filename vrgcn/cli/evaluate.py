@@ -91,11 +91,10 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
     from vrgcn.data.pairs import with_given_negatives
     from vrgcn.inference.predict import exact_sweeps, predict
     from vrgcn.inference.saved import model_labels
+    from vrgcn.pages.compared import show_compared
     from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
-    from vrgcn.pages.pair_evaluation import pair_split, show_pair_evaluation
-    from vrgcn.pages.triple_evaluation import show_triple_evaluation
-    from vrgcn.pages.value_evaluation import show_value_evaluation
     from vrgcn.runs.run import open_run_graph
+    from vrgcn.targets.scored import scored_edges
     from vrgcn.training.progress import filling_bars
 
     opened = open_run_graph(
@@ -108,18 +107,13 @@ def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
             "the scores of training nodes say nothing: Correct & Smooth gives them their own "
             "labels; vrgcn train --smooth never trains without it"
         )
-    if graph.pairs is not None:
-        split = pair_split(graph.pairs, options.split)
+    edges = scored_edges(graph)
+    if edges is not None:
+        split = edges.find_split(options.split)
         if options.negatives is not None:
-            graph = with_given_negatives(graph, {split: options.negatives})
+            edges = scored_edges(with_given_negatives(graph, {split: options.negatives})) or edges
         everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
-        assert graph.pairs is not None
-        show = show_pair_evaluation if graph.pairs.target is None else show_value_evaluation
-        show(run, graph, everything, split)
-        return
-    if graph.triples is not None:
-        everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
-        show_triple_evaluation(run, graph, everything, options.split)
+        show_compared(run, edges, everything, split)
         return
     labels = model_labels(run.saved, graph)
     find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,26 +26,19 @@ from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.pages.costs import cost_line, exact_advice
-from vrgcn.pages.pair_evaluation import print_rules
-from vrgcn.pages.triple_evaluation import print_triple_rules
-from vrgcn.pages.value_evaluation import print_value_rules
-from vrgcn.pairs.model import PairModel
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.folder import chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch
-from vrgcn.training.embedding_objective import EmbeddingObjective
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import Metric
 from vrgcn.training.listener import Listener, Listeners
-from vrgcn.training.objective import TaskObjective
-from vrgcn.training.pair_objective import PairObjective
 from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
 from vrgcn.training.tracking import TRACKERS, TrackerLog
-from vrgcn.training.triple_objective import TripleObjective
-from vrgcn.training.value_objective import ValueObjective
 from vrgcn.training.wording import seconds_text
 
 
@@ -82,8 +75,9 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             for said in getattr(predicted, "said", ()):
                 print(f"pairs: {said}")
             print(f"no leaks: {'; '.join(predicted.rules)}")
-        if isinstance(job.objective, PairObjective):
-            print(f"in training: {'; '.join(job.objective.rules(job.model, graph))}")
+        rules = job.target.rules(job.model, graph)
+        if rules:
+            print(f"in training: {'; '.join(rules)}")
         if graph.visible is not None:
             print(f"no leaks: {'; '.join(graph.visible.rules)}")
         print_note(opened.note)
@@ -96,7 +90,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
         _print_cost(job)
 
         def train_one(options: TrainOptions, folder: Path) -> None:
-            model = options.build_model(graph, job.objective)
+            model = options.build_model(graph, job.target)
             settings = described(options, opened.checksum)
             seeded = job.with_model(model, options.train.seed)
             _train(options, settings, seeded, watch, folder)
@@ -105,7 +99,7 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             if options.seeds is None:
                 _train(options, described(options, opened.checksum), job, watch, folder)
                 if options.baseline:
-                    _print_baseline(job)
+                    _print_baseline(job, options.model.embedding)
             else:
                 run_seeds(options, folder, job.config.estimator, facts_of(graph), train_one)
         except Interrupted as stop:
@@ -192,29 +186,28 @@ class Watching(Listener):
             self.watch.glance()
 
 
-def _print_baseline(job: Job) -> None:
-    """Print what a quick baseline scores, for comparison; for pairs, what simple rules score."""
-    if isinstance(job.objective, PairObjective):
-        assert isinstance(job.model, PairModel)
-        print_rules(job.objective, job.model.arguments["classes"])
+def _print_baseline(job: Job, width: int) -> None:
+    """Print what simple rules score for comparison; for labels, a quick baseline. width: of
+    embeddings"""
+    metric = job.target.metric
+    for title, scores in job.target.simple_scores(("val", "test"), width):
+        print(f"for comparison, {title}: {_scores_text(metric, scores)}")
+    if job.graph.labels is None or job.graph.visible is not None:  # it would see later edges
         return
-    if isinstance(job.objective, ValueObjective):
-        print_value_rules(job.objective)
-        return
-    if isinstance(job.objective, TripleObjective):
-        print_triple_rules(job.objective)
-        return
-    if job.graph.visible is not None:  # a baseline would see later edges
-        return
-    assert isinstance(job.objective, TaskObjective)
-    metric = job.objective.metric
-    found = quick_baseline(job.graph, metric)
+    found = quick_baseline(job.graph, find_task(job.graph.task).find_metric(job.config.metric))
     if found is None:
         return
-    test = "" if found.test is None else f", test {metric.title} {metric.text(found.test)}"
+    scores = {"val": found.val} | ({} if found.test is None else {"test": found.test})
     print(
-        f"for comparison, {found.words}: validation {metric.title} {metric.text(found.val)}{test} "
+        f"for comparison, {found.words}: {_scores_text(metric, scores)} "
         f"({seconds_text(found.seconds)})"
+    )
+
+
+def _scores_text(metric: Metric, scores: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{'validation' if split == 'val' else split} {metric.title} {metric.text(score)}"
+        for split, score in scores.items()
     )
 
 
@@ -231,7 +224,7 @@ def _print_cost(job: Job) -> None:
     costs = job.costs([used, REFERENCE])
     if used in costs:
         print(cost_line(used, costs[used]))
-        if not isinstance(job.objective, EmbeddingObjective):  # pilots compare these
+        if job.graph.labels is not None:  # of pairs, pilots compare these
             print_note(exact_advice(used, costs, REFERENCE))
 
 

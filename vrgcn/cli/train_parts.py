@@ -197,7 +197,7 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
         f"estimator {trainer.config.estimator}, halo {options.distributed.halo}, "
         f"writing to {printable(folder)}"
     )
-    with EpochProgress(config.epochs, trainer.objective.metric) as progress:
+    with EpochProgress(config.epochs, trainer.target.metric) as progress:
         result = recorded(
             folder,
             model,
@@ -206,7 +206,7 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
             options=options.as_dict(),
             facts=part_facts(described),
             listener=Callbacks(on_restore=_print_restored, on_note=print_note),
-            former=former_model(folder, trainer.objective.better, scored=config.select == "best"),
+            former=former_model(folder, trainer.target.better, scored=config.select == "best"),
             resume=options.resume is not None,
         )
     print(f"{result}\nwritten to {printable(folder)}")

@@ -17,7 +17,7 @@ from vrgcn.engine.setup import Setup
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.objective import Objective
+from vrgcn.training.target import Target
 
 EXACT = "exact"
 # Tried in this order: the first that can train the model is compared with exact training. Sparse
@@ -48,13 +48,13 @@ def choose_estimator(
     graph: Graph,
     config: TrainConfig,
     propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
+    target: Target | None = None,
 ) -> tuple[TrainConfig, Choice | None]:
     """Return the config with an estimator in place of `auto`, and the choice; None for the choice
     if the config names an estimator."""
     if config.estimator != AUTO:
         return config, None
-    costs = candidate_costs(model, graph, config, propagation=propagation, objective=objective)
+    costs = candidate_costs(model, graph, config, propagation=propagation, target=target)
     choice = choice_by(costs)
     return replace(config, estimator=choice.estimator), choice
 
@@ -65,7 +65,7 @@ def candidate_costs(
     config: TrainConfig,
     *,
     propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
+    target: Target | None = None,
     setup: Setup | None = None,
 ) -> dict[str, Cost]:
     """Return the costs of an epoch by each estimator that `auto` may stand for. They do not depend
@@ -73,7 +73,7 @@ def candidate_costs(
     plain = replace(config, seed=0)
     names = (EXACT, *CANDIDATES)
     return epoch_costs(
-        model, graph, plain, names, propagation=propagation, objective=objective, setup=setup
+        model, graph, plain, names, propagation=propagation, target=target, setup=setup
     )
 
 

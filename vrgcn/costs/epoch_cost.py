@@ -30,9 +30,10 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, dense_width, is_dense, is_sparse, sparse_columns, stored
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 _PLANNED = 3  # minibatches that are planned: their sizes differ by a few percent
 _STEP = 5_000_000  # entries of a plan: beyond them one minibatch is enough
@@ -80,7 +81,7 @@ def epoch_costs(
     estimators: Iterable[str],
     *,
     propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
+    target: Target | None = None,
     setup: Setup | None = None,
 ) -> dict[str, Cost]:
     """Return the cost of each estimator that can train this model on this graph as the config says.
@@ -90,14 +91,14 @@ def epoch_costs(
     costs: dict[str, Cost] = {}
     try:
         setup = setup or look_at(model, graph, config, propagation)
-        objective = objective or build_objective(graph, config)
+        target = target or find_target(graph, config)
     except InputError:  # training raises it
         return costs
     rows = _Rows(setup)
     for name in estimators:
         try:
             named = replace(config, estimator=name)
-            batches = build_minibatches(model, graph, named, objective=objective, setup=setup)
+            batches = build_minibatches(model, graph, named, target, setup=setup)
         except InputError:  # training raises it, if this estimator is asked for
             continue
         if _has_histories(batches):

@@ -23,17 +23,18 @@ from vrgcn.diagnostics.gradients import (
 )
 from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.diagnostics.staleness import Staleness, measure_staleness
-from vrgcn.diagnostics.trajectory import measured_objective, train_beside, visiting
+from vrgcn.diagnostics.trajectory import measured_target, train_beside, visiting
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, select_columns
+from vrgcn.targets.finding import find_target
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 REFERENCE = "exact"
 _MOST_COLUMNS = 1024  # wider activations, such as propagated sparse features, are sampled
@@ -119,7 +120,7 @@ def diagnose(
         config.batch_size,
         torch.Generator().manual_seed(config.seed),
     )
-    objective = measured_objective(trajectory.model, graph, config)
+    target = measured_target(trajectory.model, graph, config)
     measured = measure(
         trajectory.model,
         trajectory.batches,
@@ -127,7 +128,7 @@ def diagnose(
         passes=passes,
         seed=config.seed,
         on_pass=on_pass,
-        objective=objective,
+        target=target,
     )
     return Diagnosis(
         config,
@@ -138,7 +139,7 @@ def diagnose(
         measured,
         trajectory.impossible,
         {
-            name: measure_staleness(trajectory.model, exact, batches, nodes, objective)
+            name: measure_staleness(trajectory.model, exact, batches, nodes, target)
             for name, batches in trajectory.batches.items()
             if batches.estimator.keeps
         },
@@ -153,16 +154,16 @@ def measure(
     passes: int = 100,
     seed: int = 0,
     on_pass: Callable[[int, int], None] | None = None,
-    objective: Objective | None = None,
+    target: Target | None = None,
 ) -> dict[str, Measured]:
     """Measure every estimator's activations on one minibatch and gradients over minibatches, at the
     model's weights and with the histories in `batches`, which must have an entry "exact": the
     reference.
 
     nodes: (batch,) the one minibatch
-    objective: the objective whose gradient is measured; None: that of the graph's labels
+    target: whose loss is measured; None: that of the graph's labels
     """
-    objective = objective or build_objective(batches[REFERENCE].graph)
+    target = target or find_target(batches[REFERENCE].graph)
     done = 0
 
     def count(number: int) -> None:
@@ -172,11 +173,11 @@ def measure(
             on_pass(done, 2 * passes * len(batches))
 
     found = {
-        name: _repeat(model, their, nodes, objective.centre, passes, seed, count)
+        name: _repeat(model, their, nodes, target.centre, passes, seed, count)
         for name, their in batches.items()
     }
     gradients = measure_gradients(
-        model, batches, REFERENCE, objective, passes=passes, seed=seed, count=count
+        model, batches, REFERENCE, target, passes=passes, seed=seed, count=count
     )
     return {
         name: _against(moments, found[REFERENCE], _estimated(batches[name]), gradients[name])

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Deviation, Moments, paired_deviation
-from vrgcn.training.objective import Objective
+from vrgcn.training.target import Target
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def measure_gradients(
     model: nn.Module,
     batches: Mapping[str, MiniBatches],
     reference: str,
-    objective: Objective,
+    target: Target,
     *,
     passes: int,
     seed: int,
@@ -80,7 +80,7 @@ def measure_gradients(
             # The loss weights each training node by the number of nodes that its own epoch visits.
             share = len(drawn) / len(their.visits.backward)
             gradients[name] = [
-                g * share for g in minibatch_gradient(model, their, nodes, objective, own)
+                g * share for g in minibatch_gradient(model, their, nodes, target, own)
             ]
             count(1)
         for name, theirs in gradients.items():
@@ -95,7 +95,7 @@ def minibatch_gradient(
     model: nn.Module,
     batches: MiniBatches,
     nodes: Tensor,
-    objective: Objective,
+    target: Target,
     seed: int,
     *,
     parameters: Sequence[Tensor] | None = None,
@@ -110,7 +110,7 @@ def minibatch_gradient(
         batch = batches.batch(nodes, generator)
         if not batch.needs_gradient:  # it has no training node
             return tuple(torch.zeros_like(parameter) for parameter in parameters)
-        found = gradient(objective, batch, batch.run(model), parameters)
+        found = gradient(target, batch, batch.run(model), parameters)
         batch.discard()
     return found
 

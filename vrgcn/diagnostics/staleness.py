@@ -16,7 +16,7 @@ from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.pairs.batches import PARTNERS
 from vrgcn.training.gradients import frozen, gradient, trainable
-from vrgcn.training.objective import Objective
+from vrgcn.training.target import Target
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def measure_staleness(
     exact: MiniBatches,
     batches: MiniBatches,
     nodes: Tensor,
-    objective: Objective,
+    target: Target,
 ) -> list[Staleness]:
     """Measure the staleness of each table of `batches`, by the rows that a minibatch `nodes` reads
     and writes.
@@ -101,7 +101,7 @@ def measure_staleness(
     degrees = partial(_degrees, exact)
     return [
         *_of_activations(model, exact, batches, nodes, degrees),
-        *_of_gradients(model, batches, nodes, objective, degrees),
+        *_of_gradients(model, batches, nodes, target, degrees),
     ]
 
 
@@ -132,7 +132,7 @@ def _of_gradients(
     model: nn.Module,
     batches: MiniBatches,
     nodes: Tensor,
-    objective: Objective,
+    target: Target,
     degrees: Callable[[Tensor], Tensor],
 ) -> Iterator[Staleness]:
     """Compare the rows that the minibatch's backward pass would write with the rows in the table.
@@ -149,7 +149,7 @@ def _of_gradients(
     written = {key: table.last_written(rows[key]) for key, table in tables.items()}
     with frozen(model, 0, dropout=False) as generator:
         batch = batches.batch(nodes, generator)
-        gradient(objective, batch, batch.run(model), trainable(model))
+        gradient(target, batch, batch.run(model), trainable(model))
     now = {key: table.read(rows[key], torch.float64) for key, table in tables.items()}
     batch.discard()
     for key, before in held.items():

@@ -23,11 +23,11 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.fit import fit
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.gradients import frozen, gradient, trainable
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 
 @dataclass
@@ -73,14 +73,15 @@ def train_beside(
     """
     config = visiting(config, estimators)
     model = copy.deepcopy(model).to(find_device(config.device))
-    first = build_minibatches(model, graph, config, propagation=propagation)
+    target = measured_target(model, graph, config)
+    first = build_minibatches(model, graph, config, target, propagation=propagation)
     trajectory = Trajectory(model, {})
     for name, estimator in estimators.items():
         try:
             trajectory.batches[name] = first.sibling(estimator)
         except InputError as error:  # minibatches of pairs allow no histories of gradients
             trajectory.impossible[name] = str(error)
-    followers = _Followers(trajectory, config, measured_objective(model, graph, config))
+    followers = _Followers(trajectory, config, target)
     followers.start()
     fit(
         model,
@@ -101,23 +102,21 @@ def train_beside(
     return trajectory
 
 
-def measured_objective(model: nn.Module, graph: Graph, config: TrainConfig) -> Objective:
-    """Return the objective of a graph whose gradients can be measured: that of pairs knows the
-    decoder of the model."""
-    objective = build_objective(graph, config)
-    if isinstance(objective, EmbeddingObjective):
-        objective.prepare(model)
-    return objective
+def measured_target(model: nn.Module, graph: Graph, config: TrainConfig) -> Target:
+    """Return the target of a graph, whose gradients at a model can be measured."""
+    target = find_target(graph, config)
+    target.prepare(model)
+    return target
 
 
 class _Followers:
     """The estimators that write histories beside the training."""
 
-    def __init__(self, trajectory: Trajectory, config: TrainConfig, objective: Objective) -> None:
+    def __init__(self, trajectory: Trajectory, config: TrainConfig, target: Target) -> None:
         self.trajectory = trajectory
         self.model = trajectory.model
         self.config = config
-        self.objective = objective
+        self.target = target
         self.refreshed = {
             name: refreshed_nodes(batches, config.refresh)
             for name, batches in trajectory.batches.items()
@@ -151,7 +150,7 @@ class _Followers:
                     theirs = batches.batch(batch.nodes, generator)
                     if batches.estimator.gradient_history and batch.backward:
                         outputs = theirs.run(self.model)
-                        gradient(self.objective, theirs, outputs, trainable(self.model))
+                        gradient(self.target, theirs, outputs, trainable(self.model))
                     else:
                         theirs.renew(self.model)
                 theirs.commit()

@@ -30,14 +30,16 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
+from vrgcn.targets.labels import Labels
 from vrgcn.tasks import find_task
 from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
 from vrgcn.training.components import Components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener
 from vrgcn.training.monitor import Monitor, Reading
-from vrgcn.training.objective import Objective, TaskObjective, loss_settings
+from vrgcn.training.objective import TaskObjective, loss_settings
 from vrgcn.training.state import Epoch
+from vrgcn.training.target import Target
 from vrgcn.training.trainer import Trainer, note_training
 
 TRAFFIC = ("rows", "slots", "counts", "gradients")  # purposes of the bytes that steps send
@@ -83,7 +85,8 @@ class PartTrainer(Trainer):
         self.distributed = distributed
         self.halo = Halo(part, group)
         objective = part_objective(graph, config, part.shared)
-        check_config(config, graph, group, visited_nodes(config, objective, estimator))
+        self._metric, target = objective.metric, Labels(objective, graph)
+        check_config(config, graph, group, visited_nodes(config, target, estimator))
         self._splits = {
             name: int(count)
             for name, count in zip(
@@ -93,13 +96,13 @@ class PartTrainer(Trainer):
             )
         }
         note_training(model, graph, config)
-        objective.prepare(model)
-        batches = self._minibatches(model, graph, config, objective, estimator)
+        target.prepare(model)
+        batches = self._minibatches(model, graph, config, target, estimator)
         self.sweeps = PartSweeps(model, batches.setup, self.halo)
         components = Components(
             batches,
             self._refreshed(batches, config),
-            Monitor(model, batches, 0, config.seed, objective),  # copies are measured instead
+            Monitor(model, batches, 0, config.seed, target),  # copies are measured instead
             self.sweeps,
             RandomNumbers(
                 batches.seed, batches.setup.device, default=batches.setup.training.default_random
@@ -108,9 +111,7 @@ class PartTrainer(Trainer):
             batches.visited,
             self._splits["val"] > 0,
         )
-        super().__init__(
-            model, graph, config, objective=objective, components=components, listener=listener
-        )
+        super().__init__(model, graph, config, target, components=components, listener=listener)
         self._check_metric()
         self._sent = 0
 
@@ -119,7 +120,7 @@ class PartTrainer(Trainer):
         model: nn.Module,
         graph: Graph,
         config: TrainConfig,
-        objective: Objective,
+        target: Target,
         estimator: Estimator | None,
     ) -> PartMiniBatches:
         setup = look_at(model, graph, config)
@@ -131,8 +132,8 @@ class PartTrainer(Trainer):
             self.distributed,
             estimator=estimator or config.estimator,
             fanout=config.fanout,
-            nodes=visited_nodes(config, objective, estimator),
-            trained=objective.trained,
+            nodes=visited_nodes(config, target, estimator),
+            trained=target.trained,
             batch_size=config.batch_size,
             setup=setup,
             sampling={name: getattr(config, name) for name in SETTINGS},
@@ -190,7 +191,7 @@ class PartTrainer(Trainer):
         labels = self.group.gather(self.graph.labels[nodes])
         value = None
         if self.group.first:
-            value = self.objective.metric.compute(torch.cat(outputs).cpu(), torch.cat(labels).cpu())
+            value = self._metric.compute(torch.cat(outputs).cpu(), torch.cat(labels).cpu())
         value = self.group.broadcast(value)
         self.progress.evaluation_seconds += self.clock.now() - start
         return float(value)
@@ -215,7 +216,7 @@ class PartTrainer(Trainer):
         """Raise, before hours of training, if the metric cannot be computed on the nodes to be
         scored."""
         assert self.graph.labels is not None
-        metric = self.objective.metric
+        metric = self._metric
         for name in ("val", "test"):
             if not self._splits[name]:
                 continue
@@ -223,7 +224,7 @@ class PartTrainer(Trainer):
             wrong = False
             if self.group.first:
                 known = torch.cat(labels).cpu()
-                zeros = torch.zeros(len(known), self.objective.outputs)
+                zeros = torch.zeros(len(known), self.target.outputs)
                 wrong = math.isnan(metric.compute(zeros, known))
             if self.group.broadcast(wrong):
                 raise InputError(
@@ -232,7 +233,7 @@ class PartTrainer(Trainer):
                 )
 
 
-def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor]) -> Objective:
+def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor]) -> TaskObjective:
     """Return the objective of a part, with the facts about the labels of all training nodes."""
     if graph.labels is None:
         raise InputError("the graph has no labels to train on")

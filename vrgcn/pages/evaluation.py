@@ -35,7 +35,7 @@ from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import (
     METRICS,
     ClassScores,
-    Metric,
+    LabelMetric,
     class_scores,
     confusion,
 )
@@ -53,9 +53,9 @@ class _Evaluated:
     outputs: Tensor
     labels: Tensor
     split: str
-    metric: Metric
+    metric: LabelMetric
 
-    def by_split(self, metric: Metric) -> dict[str, float]:
+    def by_split(self, metric: LabelMetric) -> dict[str, float]:
         """Return the score of each split that has nodes."""
         nodes = {name: self.graph.split(name) for name in SPLITS}
         return {
@@ -187,7 +187,7 @@ def _matrix(counts: Tensor) -> dict[str, Any]:
     return {"confusion": None, "confusion_pairs": entries.tolist()}
 
 
-def _print_splits(graph: Graph, scores: dict[Metric, dict[str, float]]) -> None:
+def _print_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]]) -> None:
     """Print a line for each split: the scores, and the number of nodes."""
     for name in next(iter(scores.values())):
         texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]

@@ -241,10 +241,6 @@ def _by_source(found: Ranks, values: Tensor) -> Tensor:
     return values.new_zeros(len(sources)).index_add_(0, place, values)
 
 
-def _no_labels(outputs: Tensor, labels: Tensor) -> float:
-    raise TypeError("pairs are scored by `score_pairs`")
-
-
 _AT_K = re.compile(r"(hits|recall|ndcg)@([1-9]\d*)")
 _TITLES = {"auc": "AUC", "ap": "AP", "mrr": "MRR", "hits": "Hits", "ndcg": "NDCG"}
 # Scores that tables have, in this order.
@@ -255,7 +251,7 @@ def pair_metric(name: str) -> Metric:
     """The score of pairs with a name: auc, ap, mrr, or hits@K, recall@K, ndcg@K for any K."""
     family, k = _parsed(name)
     title = _TITLES.get(family, family)
-    return Metric(title if k is None else f"{title}@{k}", _no_labels)
+    return Metric(title if k is None else f"{title}@{k}")
 
 
 def _parsed(name: str) -> tuple[str, int | None]:

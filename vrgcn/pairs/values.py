@@ -12,7 +12,7 @@ from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.ranking import EmbeddedPairs
 from vrgcn.pairs.terms import Terms
 from vrgcn.pairs.value_decoders import ValueDecoder
-from vrgcn.tasks.metrics import METRICS, Metric
+from vrgcn.tasks.metrics import METRICS, LabelMetric
 
 OF_NUMBERS = ("rmse", "mae")
 OF_CLASSES = ("accuracy",)
@@ -93,7 +93,7 @@ class ValueScorer(Protocol):
         """(pairs,) numbers, or (pairs, classes) scores, of (pairs, 2)."""
 
 
-def value_metrics(pairs: Pairs) -> dict[str, Metric]:
+def value_metrics(pairs: Pairs) -> dict[str, LabelMetric]:
     """The scores of a predicted column, by name."""
     assert pairs.target is not None
     return {name: METRICS[name] for name in (OF_CLASSES if pairs.target.classes else OF_NUMBERS)}

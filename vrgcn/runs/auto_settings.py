@@ -32,9 +32,9 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.plugins import is_plugin_model
 from vrgcn.runs.pair_settings import settle_pairs
 from vrgcn.runs.pilots import moved, pilot, prepared
+from vrgcn.targets.finding import find_target
 from vrgcn.tasks import find_task
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import build_objective
 
 _PER_CLASS, _SHARE = 100, 0.1  # few labels: fewer training nodes per class, and of all nodes
 _DECAY = 5e-4
@@ -152,7 +152,7 @@ def _choose_for_few(
     decayed = train if train.weight_decay is not None else replace(train, weight_decay=_DECAY)
     tried = ((model, train), (replace(model, model="gcn", norm="none"), decayed))
     scores = [_pilot(*each, graph, _PILOT)[-1] for each in tried]
-    metric = build_objective(graph, train).metric
+    metric = find_target(graph, train).metric
     second = scores[0] < scores[1] + _MARGIN  # scores of classes: more is better
     texts = [metric.text(score) for score in scores]
     note = (
@@ -185,7 +185,7 @@ def _choose_for_many(
     tried: dict[str, Candidate] = {"graphsage": (model, train)}
     for name, (of_model, of_train) in _OTHERS.items():
         tried[name] = replace(model, **of_model), replace(train, **of_train)
-    metric = build_objective(graph, train).metric
+    metric = find_target(graph, train).metric
     scores: dict[str, float] = {}
     usual: list[float] = []
     for name, each in tried.items():

@@ -7,14 +7,14 @@ from torch import nn
 from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.training.objective import Objective
+from vrgcn.training.target import Target
 
 
-def build_network(config: ModelConfig, graph: Graph, objective: Objective, seed: int) -> nn.Module:
+def build_network(config: ModelConfig, graph: Graph, target: Target, seed: int) -> nn.Module:
     """Build a model with new weights, which depend on the seed; with a decoder for pairs."""
     predicted = graph.pairs or graph.triples
     if predicted is None:
-        return build_for(config, graph, objective.outputs, seed)
+        return build_for(config, graph, target.outputs, seed)
     from vrgcn.pairs.model import PairModel
 
     network = build_for(config, graph, config.embedding, seed)

@@ -14,6 +14,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
+from vrgcn.targets.finding import find_target
 from vrgcn.targets.opening import open_target
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import TrainConfig, given_config
@@ -79,9 +80,8 @@ def fit(
     if folder is None and config.on_nan == "rollback":
         raise InputError("on_nan='rollback' goes back to a checkpoint: give fit checkpoints=FOLDER")
     graph = _predicting(graph, predict, config.seed)
-    job = prepare(
-        model, graph, config, estimator=estimator, propagation=propagation, objective=objective
-    )
+    target = find_target(graph, config, objective)
+    job = prepare(model, graph, config, target, estimator=estimator, propagation=propagation)
     if job.choice is not None and on_note is not None:
         on_note(f"estimator {job.choice.estimator}: {job.choice.reason}")
     return job.train(

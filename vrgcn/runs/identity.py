@@ -44,7 +44,7 @@ def identity(trainer: Trainer, graph: dict[str, Any] | None = None) -> dict[str,
         "config": config | {"fanout": trainer.config.fanout and list(trainer.config.fanout)},
         "run": {
             "estimator": _estimator(batches.estimator),
-            "objective": getattr(trainer.objective, "name", type(trainer.objective).__qualname__),
+            "objective": trainer.target.name,
             "propagation": _digest(
                 part for P in batches.whole.P.values() for part in _matrix(P, trainer.graph)
             ),

@@ -1,6 +1,6 @@
 """A job: a model on a graph and everything that its training needs, each built once.
 
-`prepare` inspects the model, finds the objective and chooses the estimator. `Job.train` makes the
+`prepare` inspects the model and chooses the estimator. `Job.train` makes the
 steps. `fit`, `vrgcn train`, its seeds, searches, scikit-learn's estimators and the demo share it.
 """
 
@@ -35,14 +35,14 @@ from vrgcn.runs.lock import locked
 from vrgcn.runs.record import recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.runs.smoothing import check_smooth, smooth_run
+from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import look_at
 from vrgcn.training.components import build_components
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.listener import Listener, Listeners
-from vrgcn.training.objective import Objective
-from vrgcn.training.own_loss import Loss, find_objective
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
+from vrgcn.training.target import Target
 from vrgcn.training.trainer import Trainer, note_training
 
 
@@ -59,7 +59,7 @@ class Job:
 
     model: nn.Module
     graph: Graph
-    objective: Objective
+    target: Target
     config: TrainConfig
     choice: Choice | None
     setup: Setup
@@ -76,7 +76,7 @@ class Job:
             self.config,
             [name for name in names if name not in self.known],
             propagation=self.propagation,
-            objective=self.objective,
+            target=self.target,
             setup=self.setup,
         )
         found |= self.known
@@ -124,7 +124,9 @@ class Job:
         def finish(
             result: TrainResult, note: Callable[[str], None]
         ) -> tuple[TrainResult, SavedModel]:
-            result, saved = smooth_run(self.model, self.graph, result, smooth, note)
+            result, saved = smooth_run(
+                self.model, self.graph, result, smooth, self.config.metric, note
+            )
             return result, calibrate_run(saved, self.graph, calibrate, note)
 
         return recorded(
@@ -137,7 +139,7 @@ class Job:
             listener=listener or Listener(),
             finish=finish,
             check=check,
-            former=former_model(folder, self.objective.better, scored=self.config.select == "best"),
+            former=former_model(folder, self.target.better, scored=self.config.select == "best"),
             resume=resume,
         )
 
@@ -159,16 +161,16 @@ class Job:
         with memory_explained(self.graph, self.config, self.model), ExitStack() as stack:
             place = checkpoints or Path()
             directory = stack.enter_context(table_folder(self.config.memory, place))
-            self.objective.prepare(self.model)
+            self.target.prepare(self.model)
             listener, progress = listener or Listener(), None
             if verbose:
-                progress = EpochProgress(self.config.epochs, self.objective.metric)
+                progress = EpochProgress(self.config.epochs, self.target.metric)
                 listener = Listeners(listener, stack.enter_context(progress))
             components = build_components(
                 self.model,
                 self.graph,
                 self.config,
-                self.objective,
+                self.target,
                 self.setup,
                 estimator=self.estimator,
                 directory=directory,
@@ -180,7 +182,7 @@ class Job:
                 self.graph,
                 self.config,
                 propagation=self.propagation,
-                objective=self.objective,
+                target=self.target,
                 components=components,
                 listener=listener,
             )
@@ -200,27 +202,28 @@ def prepare(
     model: nn.Module,
     graph: Graph,
     config: TrainConfig,
+    target: Target | None = None,
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
-    objective: Objective | Loss | None = None,
 ) -> Job:
     """Return the job of training a model on a graph whose features are scaled as the model needs.
 
-    estimator, propagation, objective: the user's own instead of the config's, see `fit`
+    target: what the graph's labels or pairs stand for, if None
+    estimator, propagation: the user's own instead of the config's, see `fit`
     """
     use_threads(config.threads)
+    target = target or find_target(graph, config)
     with memory_explained(graph, config, model):
         model.to(find_device(config.device))
         note_training(model, graph, config, propagation)
-        found = find_objective(objective, graph, config)
         setup = look_at(model, graph, config, propagation)
         choice, settled, known = None, config, {}
         if estimator is None and config.estimator == AUTO:
-            known = candidate_costs(model, graph, config, objective=found, setup=setup)
+            known = candidate_costs(model, graph, config, target=target, setup=setup)
             choice = choice_by(known)
             settled = replace(config, estimator=choice.estimator)
-    return Job(model, graph, found, settled, choice, setup, estimator, propagation, known)
+    return Job(model, graph, target, settled, choice, setup, estimator, propagation, known)
 
 
 def _refuse_used(folder: Path) -> None:

@@ -28,7 +28,6 @@ from vrgcn.pairs.degree_features import has_degree_features
 from vrgcn.runs.job import Job
 from vrgcn.runs.pilots import moved, pilot, prepared
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.pair_objective import PairObjective
 
 _EPOCHS = 5  # of the usual model that a pilot is worth
 _WORK = 1.5e6  # nodes that a pilot may cost at most: some seconds
@@ -36,8 +35,6 @@ _LEAST = 2  # epochs of the usual model that have to fit into that
 _LONG = 30  # epochs of a run from which on pilots are a small part of it
 _SHARE = 0.05  # of a time limit that a pilot may take
 _GAIN = 0.002  # by which another candidate has to be better than the one before it
-_SCORED = 8  # pairs of embeddings that take as long to score as one node to compute
-_PRODUCTS = 300  # the same for entries of a matrix product with shared negatives
 _WIDE = 128  # numbers in a learned row where there are very many pairs: on gowalla better than 64
 DROPOUT = 0.3
 Way = Literal["nodes", "pairs"]
@@ -119,17 +116,7 @@ def epoch_work(job: Job) -> float | None:
     """Return the work of an epoch, in nodes that take as long: the nodes that it computes and the
     pairs that it scores. None if the job's estimator cannot train the model."""
     cost = job.costs([job.config.estimator]).get(job.config.estimator)
-    if cost is None:
-        return None
-    objective = job.objective
-    assert isinstance(objective, PairObjective)
-    source, by_nodes = objective.source, job.config.pair_batches == NODES
-    ends = source.count * (2 if by_nodes else 1)  # a minibatch of nodes scores pairs of each end
-    if not source.shared:
-        return work(cost) + ends / _SCORED
-    sources = len(source.pairs.sources)
-    asked = sources if by_nodes else min(sources, job.config.batch_size) * cost.steps
-    return work(cost) + ends / _SCORED + asked * source.negatives / _PRODUCTS
+    return None if cost is None else work(cost) + job.target.scoring_work(cost.steps)
 
 
 def _possible(graph: Graph) -> tuple[str, ...]:
@@ -231,7 +218,7 @@ def _best(
             continue
         other = curves.get(chosen, [])
         curves[name] = pilot(candidate.job, max(epochs, 1), other, gain=_GAIN, share=_SHARE)
-        metric = candidate.job.objective.metric
+        metric = candidate.job.target.metric
         if not other or metric.better(curves[name][-1], moved(metric, other[-1], _GAIN)):
             chosen = name
     return chosen, {name: curve[-1] for name, curve in curves.items()}, curves[chosen]
@@ -274,7 +261,7 @@ def batch_size_of(way: Way, train: TrainConfig, graph: Graph) -> int:
 
 def _told(chosen: str, scores: dict[str, float], job: Job) -> str:
     """The chosen one with its score, and those of the others."""
-    metric = job.objective.metric
+    metric = job.target.metric
     others = ", ".join(f"{name} {metric.text(scores[name])}" for name in scores if name != chosen)
     mine = f"{chosen}, validation {metric.title} {metric.text(scores[chosen])}"
     return f"{mine} ({others})" if others else mine

@@ -13,12 +13,11 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.building import build_network
 from vrgcn.runs.job import Job, prepare
+from vrgcn.targets.finding import find_target
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Callbacks, StopTraining
-from vrgcn.training.objective import build_objective
 from vrgcn.training.state import Epoch
 
 _BEHIND = 0.02  # of another pilot's score, from half of the epochs on: the training ends there
@@ -27,9 +26,9 @@ _LATELY = 3  # evaluations whose gain, made once more, has to suffice from then 
 
 def prepared(model: ModelConfig, train: TrainConfig, graph: Graph) -> Job:
     """Return the job of training a model of these settings."""
-    objective = build_objective(graph, train)
-    built = build_network(model.settled(), graph, objective, train.seed)
-    return prepare(built, graph, train, objective=objective)
+    target = find_target(graph, train)
+    built = build_network(model.settled(), graph, target, train.seed)
+    return prepare(built, graph, train, target)
 
 
 def pilot(
@@ -57,9 +56,8 @@ def pilot(
         on_nan="stop",
         time_limit=_part(train.time_limit, share),
     )
-    metric, planned = job.objective.metric, max(epochs // train.evaluate_every, 1)
-    if isinstance(job.objective, EmbeddingObjective):
-        job.objective.tested = False
+    metric, planned = job.target.metric, max(epochs // train.evaluate_every, 1)
+    job.target.tested = False
     best: list[float] = []
 
     def on_epoch(point: Epoch) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vrgcn.files.folder import OpenFolder
     from vrgcn.graph.graph import Graph
     from vrgcn.runs.job import Job
-    from vrgcn.training.objective import Objective
+    from vrgcn.training.target import Target
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
@@ -193,13 +193,13 @@ class Settings:
         chosen: the estimator that `auto` stood for when the run began; None: choose now
         """
         from vrgcn.runs.job import prepare
-        from vrgcn.training.objective import build_objective
+        from vrgcn.targets.finding import find_target
 
         settled = self.settled(graph)
         config = settled.train
         config = config if chosen is None else replace(config, estimator=chosen)
-        objective = build_objective(graph, config)
-        return prepare(settled.build_model(graph, objective), graph, config, objective=objective)
+        target = find_target(graph, config)
+        return prepare(settled.build_model(graph, target), graph, config, target)
 
     def settled(
         self: S,
@@ -219,13 +219,13 @@ class Settings:
             on_note(note)
         return replace(self, model=model, train=train)
 
-    def build_model(self, graph: Graph, objective: Objective) -> nn.Module:
+    def build_model(self, graph: Graph, target: Target) -> nn.Module:
         """Build the model with new weights, which depend on the seed."""
         from vrgcn.costs.out_of_memory import memory_explained
         from vrgcn.runs.building import build_network
 
         with memory_explained(graph, self.train):
-            return build_network(self.model, graph, objective, self.train.seed)
+            return build_network(self.model, graph, target, self.train.seed)
 
 
 def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:

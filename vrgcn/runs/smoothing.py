@@ -14,6 +14,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
+from vrgcn.tasks import find_task
 from vrgcn.training.result import TrainResult
 
 
@@ -22,17 +23,19 @@ def smooth_run(
     graph: Graph,
     result: TrainResult,
     smooth: str,
+    score: str | None,
     note: Callable[[str], None],
 ) -> tuple[TrainResult, SavedModel]:
     """Return the result and the saved model of a run, corrected and smoothed if `smooth` says so.
 
-    graph: features scaled; smooth: as `Settings.smooth`
+    graph: features scaled; smooth: as `Settings.smooth`; score: as `TrainConfig.metric`
     note: called if nothing was tried
     """
     saved = SavedModel.of(model)
     if smooth == "never" or not len(graph.val) or graph.kinds is not None:
         return result, saved
-    chosen = choose_smoothing(saved, Problem.of(graph, result.metric), always=smooth == "always")
+    metric = find_task(graph.task).find_metric(score)
+    chosen = choose_smoothing(saved, Problem.of(graph, metric), always=smooth == "always")
     if chosen.reason is not None:
         note(
             f"predictions are not smoothed: {chosen.reason}; {setting('smooth', 'always')} tries it"
@@ -43,7 +46,7 @@ def smooth_run(
     if len(graph.test):
         assert graph.labels is not None
         outputs = predict(saved, graph, graph.test)
-        test = result.metric.compute(outputs, graph.labels[graph.test])
+        test = metric.compute(outputs, graph.labels[graph.test])
     return replace(result, val=chosen.val, test=test, unsmoothed=chosen.alone), saved
 
 

@@ -20,7 +20,7 @@ from vrgcn.files.plugins import check_own, is_plugin, known_names, load_plugin, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from vrgcn.tasks.metrics import Metric
+    from vrgcn.tasks.metrics import LabelMetric
     from vrgcn.tasks.task import Task
 
 # name of the task, which is also its file: class
@@ -93,7 +93,7 @@ def flagged_task(**flags: bool) -> str:
     return next((name for name in TASKS if flags.get(name)), DEFAULT)
 
 
-def tasks_scored_by(metric: Metric) -> list[Task]:
+def tasks_scored_by(metric: LabelMetric) -> list[Task]:
     """Return the tasks that a metric can score."""
     tasks = map(find_task, TASKS)
     return [task for task in tasks if metric in map(task.find_metric, task.metrics)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -19,19 +19,15 @@ from vrgcn.tasks.spread import number_text
 
 @dataclass(frozen=True)
 class Metric:
-    """A score.
+    """The title of a score, and which score is better.
 
     title: the printed name
-    compute: (outputs, labels) -> score; NaN if the labels of these nodes allow none
     error: True if it is an error in the labels' unit, and smaller is better; otherwise it is at
         most 1
-    needs: the condition on labels for a score to exist, for errors
     """
 
     title: str
-    compute: Callable[[Tensor, Tensor], float]
-    error: bool = False
-    needs: str = ""
+    error: bool = field(default=False, kw_only=True)
 
     def better(self, score: float, other: float) -> bool:
         """Return True if a score is better than another; any score is better than NaN."""
@@ -44,6 +40,18 @@ class Metric:
         if math.isnan(score):
             return "–"
         return number_text(score) if self.error else f"{score:.4f}"
+
+
+@dataclass(frozen=True)
+class LabelMetric(Metric):
+    """A score that is computed from outputs and labels.
+
+    compute: (outputs, labels) -> score; NaN if the labels of these nodes allow none
+    needs: the condition on labels for a score to exist, for errors
+    """
+
+    compute: Callable[[Tensor, Tensor], float]
+    needs: str = field(default="", kw_only=True)
 
 
 def accuracy(outputs: Tensor, labels: Tensor) -> float:
@@ -132,21 +140,23 @@ def _errors(outputs: Tensor, labels: Tensor) -> Tensor:
     return outputs[:, 0].double() - labels.double()
 
 
-METRICS: dict[str, Metric] = {
-    "accuracy": Metric("accuracy", accuracy),
-    "micro-f1": Metric("micro-F1", micro_f1),
-    "macro-f1": Metric("macro-F1", macro_f1),
-    "roc-auc": Metric("ROC-AUC", roc_auc, needs="a class that some of them have and others do not"),
-    "average-precision": Metric(
+METRICS: dict[str, LabelMetric] = {
+    "accuracy": LabelMetric("accuracy", accuracy),
+    "micro-f1": LabelMetric("micro-F1", micro_f1),
+    "macro-f1": LabelMetric("macro-F1", macro_f1),
+    "roc-auc": LabelMetric(
+        "ROC-AUC", roc_auc, needs="a class that some of them have and others do not"
+    ),
+    "average-precision": LabelMetric(
         "average precision", average_precision, needs="a class that some of them have"
     ),
-    "rmse": Metric("RMSE", rmse, error=True),
-    "mae": Metric("MAE", mae, error=True),
-    "r2": Metric("R2", r2, needs="labels that are not all the same"),
+    "rmse": LabelMetric("RMSE", rmse, error=True),
+    "mae": LabelMetric("MAE", mae, error=True),
+    "r2": LabelMetric("R2", r2, needs="labels that are not all the same"),
 }
 
 
-def titled_metric(title: str) -> Metric | None:
+def titled_metric(title: str) -> LabelMetric | None:
     """Return the metric with this title; None if there is none."""
     return next((metric for metric in METRICS.values() if metric.title == title), None)
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.tasks.metrics import METRICS, Metric
+from vrgcn.tasks.metrics import METRICS, LabelMetric
 from vrgcn.tasks.regions import Region
 
 UNLABELLED = -1  # the class of a node whose class is unknown
@@ -182,7 +182,7 @@ class Task(ABC):
                     f"{self.target(num_classes)}: leave it out"
                 )
 
-    def find_metric(self, name: str | None = None) -> Metric:
+    def find_metric(self, name: str | None = None) -> LabelMetric:
         """Return the metric of this name, or the default; raise if it cannot score the task."""
         name = self.metrics[0] if name is None else name
         if name not in self.metrics:

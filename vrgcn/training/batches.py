@@ -16,17 +16,17 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 
 def build_minibatches(
     model: nn.Module,
     graph: Graph,
     config: TrainConfig,
+    target: Target,
     *,
     estimator: Estimator | None = None,
     propagation: PropagationLike | None = None,
-    objective: Objective | None = None,
     directory: Path | None = None,
     setup: Setup | None = None,
 ) -> MiniBatches:
@@ -34,16 +34,13 @@ def build_minibatches(
 
     setup: the result of `look_at` for the model and the graph; the caller then fills P X
     """
-    objective = objective or build_objective(graph, config)
-    # An objective of pairs has minibatches of its own.
-    kind = getattr(objective, "minibatches", MiniBatches)
-    batches: MiniBatches = kind(
+    batches = target.minibatches(
         model,
         graph,
         estimator=estimator or config.estimator,
         fanout=config.fanout,
-        nodes=visited_nodes(config, objective, estimator),
-        trained=objective.trained,
+        nodes=visited_nodes(config, target, estimator),
+        trained=target.trained,
         batch_size=config.batch_size,
         run=min(config.block, config.batch_size) if config.batches == "blocks" else 1,
         propagation=config.propagation if propagation is None else propagation,
@@ -80,12 +77,12 @@ def look_at(
     )
 
 
-def visited_nodes(config: TrainConfig, objective: Objective, estimator: Estimator | None) -> Any:
-    """Return the nodes that epochs visit (TrainConfig.visit). If the objective leaves it at `auto`:
+def visited_nodes(config: TrainConfig, target: Target, estimator: Estimator | None) -> Any:
+    """Return the nodes that epochs visit (TrainConfig.visit). If the target leaves it at `auto`:
     all nodes if gradients have a history, because they then pass through unlabelled nodes too;
     otherwise the training nodes."""
-    if objective.visit != "auto":
-        return objective.visit
+    if target.visit != "auto":
+        return target.visit
     two_way = (estimator or find_estimator(config.estimator)).gradient_history
     return "all" if two_way else "train"
 

@@ -20,9 +20,8 @@ from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.batches import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.monitor import Monitor
-from vrgcn.training.objective import Objective
+from vrgcn.training.target import Target
 
 
 class Sweeps(Protocol):
@@ -61,18 +60,11 @@ class Components:
     validated: bool
 
 
-def validated(objective: Objective, graph: Graph) -> bool:
-    """Return True if there are validation nodes or pairs."""
-    if isinstance(objective, EmbeddingObjective):
-        return objective.has_pairs("val")
-    return len(graph.val) > 0
-
-
 def build_components(
     model: nn.Module,
     graph: Graph,
     config: TrainConfig,
-    objective: Objective,
+    target: Target,
     setup: Setup,
     *,
     estimator: Estimator | None = None,
@@ -92,8 +84,8 @@ def build_components(
         model,
         graph,
         config,
+        target,
         estimator=estimator,
-        objective=objective,
         directory=directory,
         setup=setup,
     )
@@ -108,10 +100,10 @@ def build_components(
     return Components(
         batches,
         refreshed_nodes(batches, config.refresh),
-        Monitor(model, batches, config.diagnostics, config.seed, objective),
+        Monitor(model, batches, config.diagnostics, config.seed, target),
         evaluation,
         RandomNumbers(config.seed, setup.device, default=setup.training.default_random),
         batches.counted,
         batches.visits.count,
-        validated(objective, graph),
+        target.has("val"),
     )

@@ -21,7 +21,7 @@ from vrgcn.engine.trace import device_of, set_mode
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.randomness import default_generator, drawing_from
 from vrgcn.training.moments import Moments
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 
 @contextmanager
@@ -53,12 +53,12 @@ def gradient_moments(
     model: nn.Module,
     batches: MiniBatches,
     nodes: Tensor,
+    target: Target,
     *,
     passes: int,
     parameters: Sequence[Tensor] | None = None,
     dropout: bool = True,
     seed: int = 0,
-    objective: Objective | None = None,
 ) -> Moments:
     """Return the moments of the gradient of one minibatch's mean loss, over passes that each draw a
     new plan and new dropout masks. Weights, their `grad`, histories and random numbers stay
@@ -66,23 +66,22 @@ def gradient_moments(
 
     batches: the estimator and its histories, as training left them
     nodes: (batch,) ids, the minibatch
+    target: whose loss
     parameters: whose gradient, such as [model.layers[0].linears[0].weight]; if None, of all
     dropout: False measures without dropout a model that has it
-    objective: whose loss; if None, that of the graph's labels
     """
-    objective = objective or build_objective(batches.graph)
     chosen = trainable(model) if parameters is None else list(parameters)
     moments = Moments()
     with frozen(model, seed, dropout=dropout) as generator:
         for _ in range(passes):
             batch = batches.batch(nodes, generator)
-            moments.add(gradient(objective, batch, batch.run(model), chosen))
+            moments.add(gradient(target, batch, batch.run(model), chosen))
             batch.discard()
     return moments
 
 
 def gradient(
-    objective: Objective, batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]
+    target: Target, batch: Batch, outputs: Tensor, parameters: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """Return the gradient of the loss that training minimises; zero for parameters that do not
     affect it.
@@ -91,7 +90,7 @@ def gradient(
     """
     if not batch.needs_gradient:
         raise InputError("the minibatch has no labelled training node, so its loss has no gradient")
-    loss = batch.mean(batch.losses(objective, outputs))
+    loss = batch.mean(target.losses(batch, outputs))
     found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     return tuple(part.to_dense() if part.is_sparse else part for part in found)
 

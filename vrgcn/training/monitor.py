@@ -23,7 +23,7 @@ from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.moments import Moments, noise_scale
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 
 PASSES = 4  # the fewest that show a variance to about a half if few weights dominate it
 BUDGET = 0.015  # passes of diagnostics per step of training; a pass costs about as much as a step
@@ -42,7 +42,7 @@ class Monitor:
     """Measures staleness and gradient noise during training.
 
     every: epochs between measurements; 0 never; None as many as keep within BUDGET
-    objective: the objective whose gradient is measured; None: that of the graph's labels
+    target: whose loss is measured
     """
 
     def __init__(
@@ -51,27 +51,24 @@ class Monitor:
         batches: MiniBatches,
         every: int | None,
         seed: int,
-        objective: Objective | None = None,
+        target: Target,
     ) -> None:
         self.model = model
         self.batches = batches
         self.every = math.ceil(PASSES / (BUDGET * len(batches))) if every is None else every
         self.seed = seed
-        self.objective = objective
+        self.target = target
 
     def after_epoch(self, number: int) -> Reading:
         """Return the measurement after epoch `number` (from 1); empty if none is due."""
         if not self.every or number % self.every:
             return Reading()
         # The seed depends on the number alone, so a measurement does not depend on earlier ones.
-        return read(self.model, self.batches, self.seed * 1_000_003 + number, self.objective)
+        return read(self.model, self.batches, self.seed * 1_000_003 + number, self.target)
 
 
-def read(
-    model: nn.Module, batches: MiniBatches, seed: int, objective: Objective | None = None
-) -> Reading:
+def read(model: nn.Module, batches: MiniBatches, seed: int, target: Target) -> Reading:
     """Measure on a random minibatch of the visited nodes; nothing is changed."""
-    objective = objective or build_objective(batches.graph)
     parameters, moments = trainable(model), Moments()
     staleness: dict[str, float] = {}
     visited = batches.visits.backward
@@ -83,7 +80,7 @@ def read(
             with torch.set_grad_enabled(batch.needs_gradient):
                 outputs = batch.run(model)
             if batch.needs_gradient:
-                moments.add(gradient(objective, batch, outputs, parameters))
+                moments.add(gradient(target, batch, outputs, parameters))
             if not number:
                 staleness = batch_staleness(batch)
             batch.discard()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,9 @@ from vrgcn.tasks.task import Facts, LossSettings
 from vrgcn.training.config import TrainConfig
 
 
-@runtime_checkable
 class Objective(Protocol):
-    """Defines the visited nodes, the loss and the score. It does not depend on how outputs are
-    computed.
+    """What is learned of single nodes: the visited nodes, the loss and the score. It does not
+    depend on how outputs are computed. One of your own may be given to `fit`.
 
     outputs: columns that the model must have
     visit: nodes that an epoch visits, as `MiniBatches` takes them: "train", "all" or node ids; or
@@ -34,8 +33,10 @@ class Objective(Protocol):
     outputs: int
     visit: Any
     trained: Tensor
-    metric: Metric
     centre: float
+
+    @property
+    def metric(self) -> Metric: ...
 
     def prepare(self, model: nn.Module) -> None:
         """Give the model what it has to know about the labels before training."""
@@ -132,20 +133,8 @@ class TaskObjective:
                 )
 
 
-def build_objective(graph: Graph, config: TrainConfig | None = None) -> Objective:
-    """Return the objective that a graph's labels or pairs stand for, as the config says."""
-    if graph.pairs is not None and graph.pairs.target is not None:
-        from vrgcn.training.value_objective import ValueObjective
-
-        return ValueObjective(graph, config or TrainConfig())
-    if graph.pairs is not None:
-        from vrgcn.training.pair_objective import PairObjective
-
-        return PairObjective(graph, config or TrainConfig())
-    if graph.triples is not None:
-        from vrgcn.training.triple_objective import TripleObjective
-
-        return TripleObjective(graph, config or TrainConfig())
+def build_objective(graph: Graph, config: TrainConfig | None = None) -> TaskObjective:
+    """Return the objective that a graph's labels stand for, as the config says."""
     if graph.labels is None:
         raise InputError("the graph has no labels to train on")
     if not len(graph.train):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 
 from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.tasks import find_task
-from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective, loss_settings
+from vrgcn.training.objective import Objective
 
 # Maps (outputs, labels) of some nodes to the loss of each, (nodes,).
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -80,23 +78,3 @@ class Weighted(_Changed):
     def loss(self, outputs: Tensor, nodes: Tensor) -> Tensor:
         weights = self.weights[nodes.to(self.weights.device)]
         return self.base.loss(outputs, nodes) * weights.to(outputs)
-
-
-def find_objective(given: Objective | Loss | None, graph: Graph, config: TrainConfig) -> Objective:
-    """Return the given objective; for a loss, the objective of the graph's labels with that loss;
-    for None, the objective with the usual loss."""
-    if given is None:
-        return build_objective(graph, config)
-    if isinstance(given, Objective):
-        return given
-    if not callable(given):
-        raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
-    settings = loss_settings(config)
-    for field in fields(settings):
-        value = getattr(settings, field.name)
-        if value != field.default:
-            raise InputError(
-                f"{field.name} {value!r} is of the usual loss, and means nothing for a "
-                "loss of one's own: leave it out"
-            )
-    return OwnLoss(build_objective(graph, config), graph, given)

@@ -24,15 +24,14 @@ from vrgcn.training.clock import Clock
 from vrgcn.training.components import Components, build_components
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
-from vrgcn.training.embedding_objective import EmbeddingObjective
 from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Reading
-from vrgcn.training.objective import Objective, build_objective
 from vrgcn.training.optimizer import build_optimizer, clip_gradients
 from vrgcn.training.result import Stopped, TrainResult
 from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
+from vrgcn.training.target import Target
 from vrgcn.training.weight_average import WeightAverage
 
 
@@ -66,10 +65,10 @@ class Trainer:
         model: nn.Module,
         graph: Graph,
         config: TrainConfig,
+        target: Target,
         *,
         estimator: Estimator | None = None,
         propagation: PropagationLike | None = None,
-        objective: Objective | None = None,
         components: Components | None = None,
         listener: Listener | None = None,
         directory: Path | None = None,
@@ -81,15 +80,15 @@ class Trainer:
         self.graph = graph
         self.config = config
         self.listener = listener or Listener()
-        self.objective = objective or build_objective(graph, config)
-        self.objective.prepare(model)
+        self.target = target
+        self.target.prepare(model)
         if components is None:
             setup = look_at(model, graph, config, propagation)
             components = build_components(
                 model,
                 graph,
                 config,
-                self.objective,
+                self.target,
                 setup,
                 estimator=estimator,
                 directory=directory,
@@ -107,7 +106,7 @@ class Trainer:
             self.optimizer,
             config,
             len(self.minibatches),
-            larger=self.objective.better(1.0, 0.0),
+            larger=self.target.better(1.0, 0.0),
         )
         self.average = None
         if config.average_weights:
@@ -205,16 +204,15 @@ class Trainer:
             progress.evaluation_seconds,
             progress.diagnostics_seconds,
             _copy(self.model),
-            self.objective.metric,
+            self.target.metric,
             progress.checkpoint_seconds,
             stopped or "epochs",
         )
 
     def _note_warning(self) -> None:
-        """Pass on what the objective found wrong with the outputs that it scored."""
-        warning = getattr(self.objective, "warning", None)
-        if warning is not None:
-            self.listener.note(warning)
+        """Pass on what the target found wrong with the outputs that it scored."""
+        if self.target.warning is not None:
+            self.listener.note(self.target.warning)
 
     def _score_last(self) -> None:
         """Evaluate the last epoch if `evaluate_every` skipped it, because it was not known to be
@@ -384,7 +382,7 @@ class Trainer:
         if point.val is None:
             return False
         best = None if progress.best is None else progress.best.val
-        if best is not None and not self.objective.better(point.val, best):
+        if best is not None and not self.target.better(point.val, best):
             progress.behind += 1
             return False
         progress.best, progress.behind, self.best = point, 0, _copy(self.model)
@@ -403,8 +401,8 @@ class Trainer:
     def _update(self, batch: Batch) -> float:
         """Update the weights; return the sum of the loss over the batch's training nodes."""
         outputs = batch.run(self.model)
-        self.objective.check_outputs(outputs)
-        losses = batch.losses(self.objective, outputs)
+        self.target.check_outputs(outputs)
+        losses = self.target.losses(batch, outputs)
         self.optimizer.zero_grad()
         batch.mean(losses).backward()
         value = self._of_all(batch.counted(losses).item())
@@ -428,20 +426,15 @@ class Trainer:
         return loss
 
     def _score(self, split: str) -> float | None:
-        objective, nodes = self.objective, self.graph.split(split)
-        pairs = objective if isinstance(objective, EmbeddingObjective) else None
-        if not (len(nodes) if pairs is None else pairs.has_pairs(split)):
+        if not self.target.has(split):
             return None
         start = self.clock.now()
-        outputs = self.evaluation.outputs(nodes if pairs is None else None)
+        outputs = self.evaluation.outputs(self.target.nodes(split))
         # NaN outputs would be assigned a class all the same. `predict` reports those of test nodes:
         # training is over.
         if split == "val" and not bool(outputs.isfinite().all()):
             self._diverge("outputs for the validation nodes became infinite or NaN")
-        if pairs is None:
-            value = objective.score(outputs, nodes)
-        else:
-            value = pairs.score_split(outputs, split)
+        value = self.target.score_split(outputs, split)
         took = self.clock.now() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)

@@ -107,13 +107,9 @@ def candidates_alone(
     return scores
 
 
-def _no_labels(outputs: Tensor, labels: Tensor) -> float:
-    raise TypeError("triples are scored by `score_triples`")
-
-
 # Scores of triples by name; the order is that of tables.
 METRICS: dict[str, Metric] = {
-    name: Metric(title, _no_labels)
+    name: Metric(title)
     for name, title in {
         "mrr": "MRR",
         "hits@1": "Hits@1",

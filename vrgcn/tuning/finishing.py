@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.choose_smoothing import choose_smoothing
-from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.runs.calibration import calibrate_run
 from vrgcn.runs.card import Scored, write_card
@@ -31,10 +30,11 @@ from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import LabelMetric, Metric
 from vrgcn.tuning.caruana import choose_robustly
 from vrgcn.tuning.members import Member, standard_error
 from vrgcn.tuning.standings import Standing, standings
+from vrgcn.tuning.study import Tried
 
 S = TypeVar("S", bound=SavedModel)
 
@@ -77,6 +77,7 @@ class Finished:
 
 class Finishing:
     """graph: with all its nodes; untested: without test nodes
+    score: returns the test score of a model; None without test nodes or pairs
     options: what config.toml of a run says beside its settings
     planned: epochs of a trial that is not cut short
     """
@@ -86,6 +87,7 @@ class Finishing:
         graph: Graph,
         untested: Graph,
         metric: Metric,
+        score: Callable[[SavedModel], float | None],
         folder: Path,
         options: Mapping[str, Any],
         planned: int,
@@ -93,35 +95,36 @@ class Finishing:
         self.graph = graph
         self.untested = untested
         self.metric = metric
+        self.score = score
         self.folder = folder
         self.options = options
         self.planned = planned
         self.task = find_task(graph.task)
 
-    def run(self, members: Sequence[Member], best: Member) -> Finished:
+    def run(self, members: Sequence[Member], best: Member, metric: LabelMetric) -> Finished:
         """Choose the average, write both folders, and score them. The result of the best comes
         last: with it the search has finished.
 
-        best: the best of the members
+        best: the best of the members; metric: computes the score from labels
         """
         assert self.graph.labels is not None
         truth = self.graph.labels[self.graph.val]
         outputs = {member.name: member.validation_outputs(self.untested) for member in members}
-        errors = {name: standard_error(self.metric, out, truth) for name, out in outputs.items()}
+        errors = {name: standard_error(metric, out, truth) for name, out in outputs.items()}
         shares = {name: self.task.shares(found) for name, found in outputs.items()}
         error = max((found for found in errors.values() if found is not None), default=0.0)
         chosen = choose_robustly(
             shares,
             truth,
-            lambda mean, labels: self.metric.compute(self.task.from_shares(mean), labels),
-            self.metric.better,
+            lambda mean, labels: metric.compute(self.task.from_shares(mean), labels),
+            metric.better,
             lambda score, best: abs(best - score) <= _NEAR * error,
         )
         kept = {member.name: member.load() for member in members if member.name in chosen.weights}
         average = Average.of_members(kept, chosen.weights, best=str(self.folder / BEST))
         mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
-        spread = standard_error(self.metric, self.task.from_shares(mean), truth)
-        average, val = self._smoothed(average, chosen.score, spread)
+        spread = standard_error(metric, self.task.from_shares(mean), truth)
+        average, val = self._smoothed(average, chosen.score, spread, metric)
         averaged = self._tested(average, Scores(self.metric, val, spread, None))
         average = self._calibrated(average)
         self._write_average(average, averaged)
@@ -139,12 +142,25 @@ class Finishing:
         saved = best.load()
         return Finished(best, saved, self._write_best(best, saved, scores), average, averaged, rows)
 
-    def _smoothed(self, average: Average, val: float, error: float | None) -> tuple[Average, float]:
+    def run_edges(self, members: Sequence[Member], best: Member, rules: list[Tried]) -> Finished:
+        """Write the best model of pairs and score it; nothing is averaged.
+
+        rules: simple ones, for the leaderboard
+        """
+        every = [*(member.tried for member in members), *rules]
+        rows = standings([(each, None, 0.0) for each in every], None, self.metric, self.planned)
+        assert best.tried.val is not None
+        scores, saved = Scores(self.metric, best.tried.val, None, None), best.load()
+        return Finished(best, saved, self._write_best(best, saved, scores), None, None, rows)
+
+    def _smoothed(
+        self, average: Average, val: float, error: float | None, metric: LabelMetric
+    ) -> tuple[Average, float]:
         """Return the average, corrected and smoothed if the validation score gains more than a
         part of its standard error, and its score."""
-        problem = Problem.of(self.untested, self.metric)
+        problem = Problem.of(self.untested, metric)
         found = choose_smoothing(average, problem)
-        gain = found.alone - found.val if self.metric.error else found.val - found.alone
+        gain = found.alone - found.val if metric.error else found.val - found.alone
         if found.smoothing is None or gain <= _GAIN * (error or 0.0):
             return average, val
         return replace(average, smoothing=found.smoothing), found.val
@@ -197,11 +213,4 @@ class Finishing:
         write_card(folder, config, scored, saved, facts_of(self.graph))
 
     def _tested(self, saved: SavedModel, scores: Scores) -> Scores:
-        nodes = self.graph.test
-        if not len(nodes):
-            return scores
-        assert self.graph.labels is not None
-        found = self.metric.compute(
-            predict(saved, self.graph, nodes, kind="all"), self.graph.labels[nodes]
-        )
-        return Scores(scores.metric, scores.val, scores.error, found)
+        return replace(scores, test=self.score(saved))

@@ -28,7 +28,7 @@ from vrgcn.runs.card import Scored, write_card
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, RESULT
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.training.clock import Clock
 from vrgcn.tuning.study import Tried
 
@@ -66,7 +66,7 @@ def fit_baseline(
     name: str,
     problem: Problem,
     graph: Graph,
-    metric: Metric,
+    metric: LabelMetric,
     folder: Path,
     options: Mapping[str, Any],
     stopped: Callable[[], bool],
@@ -117,7 +117,7 @@ def fitted_baseline(folder: Path) -> Tried | None:
     return Tried(**{entry.name: told[entry.name] for entry in fields(Tried)})
 
 
-def standard_error(metric: Metric, outputs: Tensor, labels: Tensor) -> float | None:
+def standard_error(metric: LabelMetric, outputs: Tensor, labels: Tensor) -> float | None:
     """Return the standard error of a score by the jackknife: groups of nodes are left out in turn.
     None if the score does not exist for each.
 

@@ -27,12 +27,13 @@ from vrgcn.runs.settings import (
     with_defaults,
 )
 from vrgcn.runs.settings import Settings as RunSettings
+from vrgcn.targets.finding import find_target
 from vrgcn.targets.predicted import RELATIONS
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO, TrainConfig, given_config
 from vrgcn.training.interval import duration
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.target import Target
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.pair_tuner import PairTuner
 from vrgcn.tuning.space import (
@@ -112,19 +113,19 @@ def tune(
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
-        objective = build_objective(graph, config)
+        target = find_target(graph, config)
         clock, given = Clock(seconds), Settings(model or SEARCHED_MODEL, config)
-        study = stack.enter_context(open_study(home, larger=objective.better(1.0, 0.0)))
+        study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
         if folder is not None:
-            _refuse_another(home, study, _identity(graph, given, search, objective))
+            _refuse_another(home, study, _identity(graph, given, search, target))
         on_begin()
         given = _settled(given, graph, limit)
-        leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
-        left_out = [*_too_slow(given, graph, objective), *_unsuited(given, graph)]
+        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
+        left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
         lacking = NOT_RELATIONAL if graph.kinds is not None else ()
         space = Search(given, search, left_out, lacking)
         tuner = Tuner(
-            graph, objective, space, study, home, clock, leaderboard,
+            graph, target, space, study, home, clock, leaderboard,
             options or {}, on_note,
         )  # fmt: skip
         tuner.fit_baselines(names, own)
@@ -182,19 +183,17 @@ def _tune_pairs(
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
-        objective = build_objective(graph, config)
+        target = find_target(graph, config)
         clock, given = Clock(seconds), Settings(model, config)
-        study = stack.enter_context(open_study(home, larger=objective.better(1.0, 0.0)))
+        study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
         if folder is not None:
-            _refuse_another(home, study, _identity(graph, given, names, objective))
+            _refuse_another(home, study, _identity(graph, given, names, target))
         on_begin()
         settled, train, _ = settle(model, config, graph, compare=False)
-        leaderboard = stack.enter_context(Leaderboard(objective.metric, verbose))
+        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
         among = OF_TRIPLES if pairs is None else OF_PAIRS
         space = Search(Settings(settled, train), names, among=among)
-        tuner = PairTuner(
-            graph, objective, space, study, home, clock, leaderboard, options, on_note
-        )
+        tuner = PairTuner(graph, target, space, study, home, clock, leaderboard, options, on_note)
         if baselines is None:
             tuner.fit_rules()
         tuner.run(trials)
@@ -230,19 +229,19 @@ def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]
     return found
 
 
-def _too_slow(given: Settings, graph: Graph, objective: Objective) -> tuple[str, ...]:
+def _too_slow(given: Settings, graph: Graph, target: Target) -> tuple[str, ...]:
     """Exact training, where an epoch costs more than twice that of two-way on this graph, as
     counted: a few of its trials would take the time of all others."""
     usual = replace(given.model, model="graphsage")
-    model = build_for(usual, graph, objective.outputs, given.train.seed)
-    costs = candidate_costs(model, graph, given.train, objective=objective)
+    model = build_for(usual, graph, target.outputs, given.train.seed)
+    costs = candidate_costs(model, graph, given.train, target=target)
     others = [costs[name] for name in CANDIDATES if name in costs]
     slow = EXACT in costs and others and not hardly_more(costs[EXACT], others[0])
     return (EXACT,) if slow else ()
 
 
 def _identity(
-    graph: Graph, given: Settings, search: Sequence[str], objective: Objective
+    graph: Graph, given: Settings, search: Sequence[str], target: Target
 ) -> dict[str, Any]:
     """Return the identity of a search: trials are comparable if it is the same."""
     train = {name: value for name, value in asdict(given.train).items() if name != "threads"}
@@ -250,7 +249,7 @@ def _identity(
         "graph": fingerprint(graph),
         "model": asdict(given.model),
         "config": train,
-        "run": {"search": list(search), "the metric": objective.metric.title},
+        "run": {"search": list(search), "the metric": target.metric.title},
     }
 
 

@@ -33,6 +33,8 @@ from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
+from vrgcn.inference.predict import predict
+from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.auto_settings import few_labels
 from vrgcn.runs.folder import (
     AVERAGED,
@@ -46,11 +48,14 @@ from vrgcn.runs.folder import (
 )
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
+from vrgcn.targets.finding import find_target
+from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO
 from vrgcn.training.listener import Callbacks, StopTraining
-from vrgcn.training.objective import Objective
 from vrgcn.training.state import Epoch
+from vrgcn.training.target import Target
 from vrgcn.training.wording import seconds_text
 from vrgcn.tuning.card import write_search_card
 from vrgcn.tuning.finishing import Finished, Finishing, Scores
@@ -119,7 +124,7 @@ class Tuner:
     def __init__(
         self,
         graph: Graph,
-        objective: Objective,
+        target: Target,
         search: Search,
         study: optuna.Study,
         folder: Path,
@@ -130,7 +135,7 @@ class Tuner:
     ) -> None:
         self.graph = graph
         self.untested = self._untested()
-        self.objective = objective
+        self.target = target
         self.search = search
         self.study = study
         self.folder = folder
@@ -181,7 +186,7 @@ class Tuner:
             seed = self.search.given.train.seed
             graph = self.untested
             fitted = graph if graph.visible is None else past_of(graph, seed)
-            problem = Problem.of(fitted, self.objective.metric, seed, over)
+            problem = Problem.of(fitted, self._metric, seed, over)
             order = [*own, *cheap_first(names, problem)]
             for name in order:
                 if name in missing or name in self.baselines:
@@ -193,7 +198,7 @@ class Tuner:
                     name,
                     problem,
                     self.untested,
-                    self.objective.metric,
+                    self._metric,
                     self.folder / BASELINES / name,
                     self.options,
                     lambda: stop.signal is not None,
@@ -257,15 +262,31 @@ class Tuner:
         both scored on the test nodes."""
         members = self._members()
         chosen = self._chosen(members)
-        found = Finishing(
+        return self._result(self._finishing().run(members, chosen, self._metric))
+
+    def _finishing(self) -> Finishing:
+        return Finishing(
             self.graph,
             self.untested,
-            self.objective.metric,
+            self.target.metric,
+            self._test_score,
             self.folder,
             self.options,
             self.search.given.train.epochs,
-        ).run(members, chosen)
-        return self._result(found)
+        )
+
+    def _test_score(self, saved: SavedModel) -> float | None:
+        nodes = self.graph.test
+        if not len(nodes):
+            return None
+        assert self.graph.labels is not None
+        outputs = predict(saved, self.graph, nodes, kind="all")
+        return self._metric.compute(outputs, self.graph.labels[nodes])
+
+    @property
+    def _metric(self) -> LabelMetric:
+        """The score of labels, computed."""
+        return find_task(self.graph.task).find_metric(self.search.given.train.metric)
 
     def _chosen(self, members: Sequence[Member]) -> Member:
         """Return the best of the members; a folder of another one is removed."""
@@ -274,7 +295,7 @@ class Tuner:
             reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
             raise InputError(f"none of {len(trials)} trials ran to its end: {reasons}")
         models = [member.tried for member in members]
-        better = self.objective.better
+        better = self.target.better
         order = ranked(models, better) or ranked(models, better, pruned=True)
         chosen = next(member for member in members if member.tried == order[0])
         if self.study.user_attrs.get("best") not in (None, chosen.name):
@@ -287,7 +308,7 @@ class Tuner:
         """Return the end of the search, and show it."""
         trials, chosen = tried(self.study), found.best
         self._write(found.rows)  # a killed process may have left it without the last trial
-        metric = self.objective.metric
+        metric = self.target.metric
         title = f"Best of {len(trials)} trials, {metric.title}"
         self.leaderboard.finish(standings_table(found.rows, metric, title))
         self.study.set_user_attr("used", self.clock.used)
@@ -325,7 +346,7 @@ class Tuner:
             and (member.folder / MODEL).is_file()
         ]
         models = [member.tried for member in found]
-        best = ranked(models, self.objective.better, pruned=True)[:_MEMBERS]
+        best = ranked(models, self.target.better, pruned=True)[:_MEMBERS]
         return [member for member in found if member.tried in best]
 
     def _trial_folder(self, number: int) -> Path:
@@ -376,7 +397,7 @@ class Tuner:
         def judge(epoch: int) -> None:
             nonlocal pruned
             known = {number: score for number, score in reported.items() if number <= epoch}
-            larger = self.objective.better(1.0, 0.0)
+            larger = self.target.better(1.0, 0.0)
             pruned = is_pruned(
                 [*others, known], epochs=settings.train.epochs, larger=larger, costs=costs
             )
@@ -423,10 +444,10 @@ class Tuner:
 
     def _leads(self, score: float | None) -> bool:
         """Return True if a score is better than that of every finished trial."""
-        best = ranked(tried(self.study), self.objective.better)
+        best = ranked(tried(self.study), self.target.better)
         if score is None or not best or best[0].val is None:
             return False
-        return self.objective.better(score, best[0].val)
+        return self.target.better(score, best[0].val)
 
     def _share(self, number: int) -> float:
         """Return the seconds that a trial may take, however many there are."""
@@ -439,7 +460,7 @@ class Tuner:
     def _best_of(self, points: Sequence[Epoch]) -> float | None:
         best: float | None = None
         for val in (point.val for point in points if point.val is not None):
-            best = val if best is None or self.objective.better(val, best) else best
+            best = val if best is None or self.target.better(val, best) else best
         return best
 
     def _settled(self, settings: Settings) -> Settings:
@@ -452,10 +473,11 @@ class Tuner:
 
     def _job(self, settings: Settings) -> Job:
         """The training of a trial."""
-        return prepare(self._build(settings), self.untested, settings.train)
+        target = find_target(self.untested, settings.train)
+        return prepare(self._build(settings), self.untested, settings.train, target)
 
     def _build(self, settings: Settings) -> nn.Module:
-        return build_for(settings.model, self.graph, self.objective.outputs, settings.train.seed)
+        return build_for(settings.model, self.graph, self.target.outputs, settings.train.seed)
 
     def _cost(self, job: Job) -> float:
         """Return the counted cost of an epoch. Raise if a trial does not fit: if memory runs out, a
@@ -515,7 +537,7 @@ class Tuner:
 
     def _write(self, rows: Sequence[Standing] = ()) -> None:
         about = {
-            "metric": self.objective.metric.title,
+            "metric": self.target.metric.title,
             "seconds": self.clock.used,
             "baselines": [asdict(ended) for ended in self.baselines.values()],
             "trials": [asdict(trial) for trial in tried(self.study)],

@@ -17,7 +17,7 @@ from vrgcn.runs.folder import METRICS, RESULT, read_config
 from vrgcn.runs.run import graph_source, predicted_relation
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.tasks import find_task, tasks_scored_by
-from vrgcn.tasks.metrics import Metric, titled_metric
+from vrgcn.tasks.metrics import LabelMetric, titled_metric
 
 Point = dict[str, float | None]
 NONE = "–"
@@ -105,7 +105,7 @@ class Record:
         return f"{score:,.4f}" if self._metric is None else self._metric.text(score)
 
     @property
-    def _metric(self) -> Metric | None:
+    def _metric(self) -> LabelMetric | None:
         return titled_metric(self.metric)
 
     def curve(self, x: str, y: str) -> tuple[list[float], list[float]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,20 +19,19 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
+from vrgcn.pages.compared import MODEL, Compared, compare
 from vrgcn.pages.page import Page
-from vrgcn.pages.pair_evaluation import MODEL, Compared, compare_pairs, pair_split
 from vrgcn.pages.runs.records import Record
 from vrgcn.pages.runs.trust import show_trust
-from vrgcn.pages.triple_evaluation import compare_triples
 from vrgcn.pages.trust import Trust, trust_of
-from vrgcn.pages.value_evaluation import compare_values
 from vrgcn.runs.run import Run, graph_source, open_run
 from vrgcn.targets.opening import open_target
+from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import (
     METRICS,
     ClassScores,
-    Metric,
+    LabelMetric,
     class_scores,
     confusion,
     titled_metric,
@@ -68,7 +68,7 @@ class RunClasses(RunScores):
 class RunNumbers(RunScores):
     """Scores of a regression run. scores: by metrics of numbers"""
 
-    scores: dict[Metric, float]
+    scores: dict[LabelMetric, float]
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,10 @@ class Scorer:
 
     def _score(self, record: Record) -> RunScores:
         run = open_run(record.folder, self.device)
-        if not run.target.labels:
-            return self._score_pairs(record, run)
         graph = self._graph(run)
+        edges = scored_edges(graph)
+        if edges is not None:
+            return _score_edges(record, run, graph, edges)
         labels = model_labels(run.saved, graph)
         if not len(graph.test):
             raise InputError("the graph has no test nodes")
@@ -126,20 +127,6 @@ class Scorer:
         by_class = class_scores(outputs, truth)
         return RunClasses(total, count, classes, by_class, matrix, trust=trust)
 
-    def _score_pairs(self, record: Record, run: Run) -> RunPairs:
-        graph = self._graph(run)
-        predicted = graph.pairs or graph.triples
-        assert predicted is not None
-        split = pair_split(predicted, "test" if len(predicted.test) else None)
-        embeddings = exact_sweeps(run.saved, graph).outputs(None)
-        compare = compare_triples
-        if graph.pairs is not None:
-            compare = compare_pairs if graph.pairs.target is None else compare_values
-        found = compare(run, graph, embeddings, split)
-        own = {metric.title: name for name, metric in found.metrics.items()}
-        total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
-        return RunPairs(total, found.count, found)
-
     def _graph(self, run: Run) -> Graph:
         """Return the run's own graph with its split, and features scaled as the model needs."""
         dataset, folder, root = graph_source(run.config)
@@ -149,6 +136,14 @@ class Scorer:
             _check_present(dataset, source[2])
             self._opened = source, open_graph(*source).graph
         return run.saved.prepare(open_target(run.target, self._opened[1], folder))
+
+
+def _score_edges(record: Record, run: Run, graph: Graph, edges: ScoredEdges[Any]) -> RunPairs:
+    embeddings = exact_sweeps(run.saved, graph).outputs(None)
+    found = compare(run, edges, embeddings, edges.find_split(None))
+    own = {metric.title: name for name, metric in found.metrics.items()}
+    total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
+    return RunPairs(total, found.count, found)
 
 
 def _check_present(dataset: str | None, root: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""The objective of values of pairs."""
+"""Values of pairs as a target."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.values import EmbeddedValues, GlobalMean, score_values
 from vrgcn.runs.settings import Settings, with_defaults
-from vrgcn.training.objective import build_objective
-from vrgcn.training.value_objective import ValueObjective
+from vrgcn.targets.finding import find_target
 
 RATED = ("user", "rated", "item")
 
@@ -41,7 +40,7 @@ def trained(graph: Graph, config: TrainConfig) -> tuple[PairModel, dict[str, flo
             embedding=8,
             learned_rows=False,
         )
-    ).build_model(graph, build_objective(graph, config))
+    ).build_model(graph, find_target(graph, config))
     assert isinstance(model, PairModel)
     fit(model, graph, config)
     pairs = graph.pairs
@@ -73,11 +72,10 @@ def test_classes_are_learned() -> None:
 
 def test_the_usual_metric_is_the_error_and_smaller_is_better() -> None:
     graph = split_pairs(movies(), "user-rated-item.rating")
-    objective = build_objective(graph, TrainConfig())
-    assert isinstance(objective, ValueObjective)
-    assert objective.metric.title == "RMSE"
-    assert objective.better(0.8, 0.9)
-    assert objective.name == "values of user-rated-item.rating, mse"
+    target = find_target(graph, TrainConfig())
+    assert target.metric.title == "RMSE"
+    assert target.better(0.8, 0.9)
+    assert target.name == "values of user-rated-item.rating, mse"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_the_usual_metric_is_the_error_and_smaller_is_better() -> None:
 def test_scores_and_losses_of_links_are_refused(config: dict[str, str], error: str) -> None:
     graph = split_pairs(movies(), "user-rated-item.rating")
     with pytest.raises(ValueError, match=error):
-        build_objective(graph, TrainConfig(**config))
+        find_target(graph, TrainConfig(**config))
 
 
 def test_a_column_has_defaults_of_its_own() -> None:

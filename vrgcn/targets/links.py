@@ -1,15 +1,16 @@
-"""The objective of pairs: which of them are edges of the predicted relation."""
+"""Links: which nodes are linked by one relation."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from torch import Tensor, nn
+from torch import nn
 
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.pairs import Pairs
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel
@@ -19,13 +20,14 @@ from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.negatives import Avoided
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
 from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
-from vrgcn.pairs.ranking import EmbeddedPairs, pair_metric, score_pairs
 from vrgcn.pairs.terms import PairLoss, TermSource
-from vrgcn.tasks.metrics import Metric
+from vrgcn.targets.edges import EdgeTarget
+from vrgcn.targets.scored import ScoredLinks
 from vrgcn.training.config import AUTO, TrainConfig
-from vrgcn.training.embedding_objective import EmbeddingObjective
 
 _COSINE = 0.1  # the usual temperature of cosines
+_SCORED = 8  # pairs of embeddings that take as long to score as one node to compute
+_PRODUCTS = 300  # the same for entries of a matrix product with shared negatives
 
 
 def _avoided(config: TrainConfig) -> Avoided:
@@ -45,19 +47,16 @@ def _negatives_rule(avoid: Avoided) -> tuple[str, ...]:
     )
 
 
-class PairObjective(EmbeddingObjective):
+class Links(EdgeTarget):
     """Separates the pairs of a relation from negatives.
 
     source: draws the terms of the loss
     """
 
-    usual_metric = "auc"
-    usual_loss: PairLoss = "logistic"
-
-    def __init__(self, graph: Graph, config: TrainConfig) -> None:
-        assert graph.pairs is not None
-        super().__init__(graph, config)
-        self.pairs = graph.pairs
+    def __init__(self, pairs: Pairs, graph: Graph, config: TrainConfig) -> None:
+        super().__init__(ScoredLinks(pairs), graph, config)
+        self.pairs = pairs
+        self.batch_size = config.batch_size
         self.pair_batches = config.pair_batches
         self._wanted, self._share, self._avoid = (
             config.own_edges,
@@ -66,31 +65,21 @@ class PairObjective(EmbeddingObjective):
         )
         self.source = TermSource(
             self.pairs,
-            self.loss_name,
+            cast(PairLoss, self.loss_name),
             config.negatives,
             config.negative_sampling,
             avoid=self._avoid,
         )
         self.temperature = config.temperature
-
-    @property
-    def name(self) -> str:
-        """Name of the objective; a checkpoint stores it, so that another objective cannot resume
-        the run."""
-        return f"pairs of {self.pairs.relation}, {self.loss_name}"
-
-    def find_metric(self, name: str) -> Metric:
-        return pair_metric(name)
+        self.name = f"pairs of {pairs.relation}, {self.loss_name}"
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
-        """The minibatches that compute the loss of pairs; settings: those of `MiniBatches`."""
         kind = NodeBatches if self._by_nodes(model, graph) else PairBatches
         rule = self._own_edges(model, graph)
         self.source.score(self._share if rule == "redraw" else 1.0)
         return kind(model, graph, source=self.source, own_edges=rule, **settings)
 
     def rules(self, model: nn.Module, graph: Graph) -> tuple[str, ...]:
-        """What training does about leaks, a sentence each."""
         own = own_edges_rule(self._own_edges(model, graph), self._share)
         return (own, *_negatives_rule(self._avoid))
 
@@ -134,10 +123,13 @@ class PairObjective(EmbeddingObjective):
         self.source.weights = negative_weights(logs, self.pairs.targets)
         encoder.prior.rows.copy_(self.source.temperature * logs[:, None])
 
-    def has_pairs(self, split: str) -> bool:
-        """Whether a split has any pairs that may be scored."""
-        return len(self.pairs.split(split)) > 0 and (self.tested or split != "test")
-
-    def score_embeddings(self, embeddings: Tensor, split: str) -> float:
-        scorer = EmbeddedPairs(self.decoder, embeddings, self.pairs.targets)
-        return score_pairs(scorer, self.pairs, split, (self.metric_name,))[self.metric_name]
+    def scoring_work(self, steps: int) -> float:
+        source, by_nodes = self.source, self.pair_batches == "nodes"
+        ends = source.count * (
+            2 if by_nodes else 1
+        )  # a minibatch of nodes scores pairs of each end
+        if not source.shared:
+            return ends / _SCORED
+        sources = len(self.pairs.sources)
+        asked = sources if by_nodes else min(sources, self.batch_size) * steps
+        return ends / _SCORED + asked * source.negatives / _PRODUCTS

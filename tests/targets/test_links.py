@@ -15,6 +15,7 @@ from vrgcn.pairs.batches import PARTNERS
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.fit import fit
+from vrgcn.targets.finding import find_target
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
@@ -70,13 +71,13 @@ def test_communities_are_found(way: Any, estimator: str, decoder: str, loss: Any
 def resumed(config: TrainConfig, steps: int, **settings: Any) -> tuple[TrainState, TrainState]:
     """The states at the end of a run, and of one that was taken up after some steps."""
     graph = communities()
-    whole = Trainer(model_of(graph, **settings), graph, config)
+    whole = Trainer(model_of(graph, **settings), graph, config, find_target(graph, config))
     taken: TrainState | None = None
     while whole.advance():
         if whole.minibatches.step == steps:
             taken = whole.state()
     assert taken is not None
-    other = Trainer(model_of(graph, **settings), graph, config)
+    other = Trainer(model_of(graph, **settings), graph, config, find_target(graph, config))
     other.restore(taken)
     while other.advance():
         pass

@@ -1,0 +1,101 @@
+"""Scores of a model that predicts edges, simple rules beside them: a table and a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from vrgcn.files.printable import printable
+from vrgcn.files.writing import write_text
+from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.pairs.model import PairModel
+from vrgcn.runs.run import Run
+from vrgcn.targets.scored import ScoredEdges
+from vrgcn.tasks.metrics import Metric
+
+MODEL = "the model"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Scores of a model and of simple rules, on one split.
+
+    title: what is scored, in words; count: how many edges
+    metrics: by name; scores: by MODEL or the name of a rule, and by the name of a metric
+    note: what is wrong with the embeddings; None for nothing
+    """
+
+    title: str
+    count: int
+    metrics: Mapping[str, Metric]
+    scores: Mapping[str, Mapping[str, float]]
+    note: str | None
+
+    @property
+    def headings(self) -> list[str]:
+        return ["", *(metric.title for metric in self.metrics.values())]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        return [
+            [title, *(metric.text(found[key]) for key, metric in self.metrics.items())]
+            for title, found in self.scores.items()
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What people should know of the scores: a collapse, and where simple rules are better."""
+        return [*([] if self.note is None else [self.note]), *winners(self.scores, self.metrics)]
+
+
+def compare(run: Run, edges: ScoredEdges[Any], embeddings: Tensor, split: str) -> Compared:
+    """Score a split's edges by the model and by simple rules.
+
+    embeddings: of all nodes, (nodes, width)
+    """
+    model = run.saved.model
+    assert isinstance(model, PairModel)
+    metrics = edges.metrics(split, run.config.get("metric"))
+    width = model.decoder.learned(embeddings).shape[1]
+    scorers = {MODEL: edges.scorer(model.decoder, embeddings), **edges.simple(width)}
+    scores = {
+        title: edges.scores(scorer, split, tuple(metrics)) for title, scorer in scorers.items()
+    }
+    count, note = len(edges.predicted.split(split)), edges.note(model.decoder, embeddings)
+    return Compared(edges.title(split), count, metrics, scores, note)
+
+
+def show_compared(run: Run, edges: ScoredEdges[Any], embeddings: Tensor, split: str) -> None:
+    """Print the scores of a split's edges, and write them to the folder of the run."""
+    found = compare(run, edges, embeddings, split)
+    print_table(text_table(found.title, found.headings, found.rows))
+    print(f"no leaks: {'; '.join(edges.predicted.rules)}")
+    for line in found.notes:
+        print(f"note: {line}")
+    told = {"split": split, edges.word: str(edges.predicted), "scores": found.scores}
+    path = run.folder / f"evaluation-{split}.json"
+    write_text(path, json.dumps(told, indent=2))
+    print(f"written to {printable(path)}")
+
+
+def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Metric]) -> list[str]:
+    """Say where a simple rule does better than the model.
+
+    scores: by title, MODEL among them, and by the name of a metric
+    """
+    found: dict[str, list[str]] = {}
+    for key, metric in metrics.items():
+        best = MODEL
+        for title in scores:
+            if metric.better(scores[title][key], scores[best][key]):
+                best = title
+        if best != MODEL:
+            found.setdefault(best, []).append(metric.title)
+    return [
+        f"{rule} does better than the model by {', '.join(titles)}"
+        for rule, titles in found.items()
+    ]

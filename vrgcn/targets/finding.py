@@ -1,0 +1,77 @@
+"""`find_target`: what training predicts on a graph, from its labels or pairs and the settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import cast
+
+from vrgcn.files.mistakes import InputError
+from vrgcn.graph.graph import Graph
+from vrgcn.targets.edges import EdgeTarget
+from vrgcn.targets.labels import Labels
+from vrgcn.targets.links import Links
+from vrgcn.targets.relations import Relations
+from vrgcn.targets.values import Values
+from vrgcn.training.config import TrainConfig
+from vrgcn.training.objective import Objective, build_objective, loss_settings
+from vrgcn.training.own_loss import Loss, OwnLoss
+from vrgcn.training.target import Target
+
+_MEMBERS = [name for name in (*Objective.__annotations__, *vars(Objective)) if name[0] != "_"]
+
+
+def find_target(
+    graph: Graph, config: TrainConfig | None = None, objective: Objective | Loss | None = None
+) -> Target:
+    """Return the target of a graph that `open_target` returned.
+
+    objective: of the user's own for single nodes, or only a loss for the graph's labels; None: the
+        usual one
+    """
+    config = config or TrainConfig()
+    if objective is not None:
+        return Labels(_own_objective(objective, graph, config), graph)
+    return _of_edges(graph, config) or Labels(build_objective(graph, config), graph)
+
+
+def edge_target(graph: Graph, config: TrainConfig) -> EdgeTarget:
+    """Return the target of a graph whose pairs or triples are predicted."""
+    found = _of_edges(graph, config)
+    if found is None:
+        raise InputError("the graph has no pairs to predict")
+    return found
+
+
+def _of_edges(graph: Graph, config: TrainConfig) -> EdgeTarget | None:
+    if graph.triples is not None:
+        return Relations(graph.triples, graph, config)
+    if graph.pairs is None:
+        return None
+    return (Links if graph.pairs.target is None else Values)(graph.pairs, graph, config)
+
+
+def _own_objective(given: Objective | Loss, graph: Graph, config: TrainConfig) -> Objective:
+    if isinstance(given, type) or not hasattr(given, "loss"):
+        if not callable(given):
+            raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
+        _check_usual(config)
+        return OwnLoss(build_objective(graph, config), graph, given)
+    lacking = [name for name in _MEMBERS if not hasattr(given, name)]
+    if lacking:
+        raise TypeError(
+            f"objective: {given!r} is no Objective: it lacks {', '.join(lacking)}; "
+            "docs/objectives.md has an example"
+        )
+    return cast(Objective, given)
+
+
+def _check_usual(config: TrainConfig) -> None:
+    """Raise if settings of the usual loss were given beside a loss of the user's own."""
+    settings = loss_settings(config)
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value != field.default:
+            raise InputError(
+                f"{field.name} {value!r} is of the usual loss, and means nothing for a "
+                "loss of one's own: leave it out"
+            )
