@@ -20,8 +20,8 @@ LAYERS = (
     ("files",),
     ("tasks",),
     ("graph",),
-    ("pyg",),
     ("engine", "models", "data"),  # data needs Graph alone, and a run opens the graph it is of
+    ("pyg",),
     ("pairs",),
     ("triples",),
     ("audit", "baselines"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from vrgcn.engine import MODEL_ADAPTERS
+
 if TYPE_CHECKING:
     from vrgcn.data import load_dataset
     from vrgcn.data.splitting import random_split
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
+
+MODEL_ADAPTERS["torch_geometric.nn.conv.message_passing"] = "vrgcn.pyg.forward"
 
 # The module of each public name. They are imported when first used: `vrgcn --help` needs no torch.
 _HOME = {

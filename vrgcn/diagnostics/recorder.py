@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vrgcn.engine.forward import run_forward
 from vrgcn.engine.plan import Relation
 from vrgcn.graph.sparse import concatenate
-from vrgcn.pyg.forward import run_forward
 
 
 class Recorder(nn.Module):

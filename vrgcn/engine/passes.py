@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.formulas import add_own, from_history, residual, sampled
+from vrgcn.engine.forward import run_forward
 from vrgcn.engine.history import Histories, Replaced, gradient_kind
 from vrgcn.engine.node_rows import NodeRows
 from vrgcn.engine.plan import Plan, Relation
@@ -22,7 +23,6 @@ from vrgcn.engine.trace import version
 from vrgcn.engine.way_back import WayBack
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import is_dense, is_sparse
-from vrgcn.pyg.forward import run_forward
 
 
 class PassEnded(Exception):  # noqa: N818

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.averages import AveragedFeatures
+from vrgcn.engine.forward import find_adapter
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.files.mistakes import InputError
@@ -29,9 +30,6 @@ from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on
-from vrgcn.pyg.forward import is_pyg
-from vrgcn.pyg.matrices import Matrix
-from vrgcn.pyg.support import check_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,15 +228,17 @@ def look(
     check_scaled(model, graph)
     rule = propagation_of(model) if propagation is None else propagation
     _check_inductive(rule, inductive)
-    if is_pyg(model):
-        _check_pyg(model, propagation)
+    adapter = find_adapter(model)
+    if adapter is not None:
+        adapter.check_model(model)
+        _check_no_rule(propagation)
     training, evaluation = (
         trace(model, graph.features, training=mode, schema=graph.schema) for mode in (True, False)
     )
     visible = graph.in_training() if inductive else graph
     asked = asked_relations(training, evaluation)
-    if is_pyg(model):  # its layers name matrices that make themselves
-        rule = {over: over for over in asked if isinstance(over, Matrix)}
+    if adapter is not None:  # layers of its library name matrices that make themselves
+        rule = {over: over for over in asked if over and callable(over)}
     P = _matrices(rule, visible, asked)
     _check_relations(training, P)
     if preprocess and training.depth and not training.features_first:
@@ -267,7 +267,7 @@ def propagation_of(model: nn.Module) -> PropagationLike:
         raise InputError(
             "the model was trained by a propagation that you gave: give it again, propagation=..."
         )
-    if is_pyg(model):
+    if find_adapter(model) is not None:
         return {}  # its layers name their matrices when they run
     rule: PropagationLike = getattr(model, _PROPAGATION, "gcn")
     return rule
@@ -278,8 +278,7 @@ def note_propagation(model: nn.Module, name: str) -> None:
     setattr(model, _PROPAGATION, name)
 
 
-def _check_pyg(model: nn.Module, propagation: PropagationLike | None) -> None:
-    check_model(model)
+def _check_no_rule(propagation: PropagationLike | None) -> None:
     if propagation is not None:
         raise InputError(
             "the layers of a PyG model bring their own matrices: leave "

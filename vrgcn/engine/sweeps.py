@@ -16,6 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from vrgcn.engine.forward import run_forward
 from vrgcn.engine.history import Histories, History
 from vrgcn.engine.node_rows import GraphRows
 from vrgcn.engine.passes import PassEnded
@@ -25,7 +26,6 @@ from vrgcn.engine.trace import Trace, set_mode
 from vrgcn.graph.propagation import Propagation, chunks
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import CSR, scale_rows
-from vrgcn.pyg.forward import run_forward
 
 
 class AverageRows(Protocol):

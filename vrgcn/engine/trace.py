@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from vrgcn.engine.forward import find_adapter, run_forward
 from vrgcn.engine.node_rows import LonelyRows
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Answer, Propagate
@@ -17,8 +19,6 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import first_rows, full_precision, is_dense, select_rows
-from vrgcn.pyg.forward import is_pyg, run_forward
-from vrgcn.pyg.support import check_rows
 
 _MOST_LEVELS = 1000  # calls of propagate
 
@@ -113,10 +113,11 @@ def trace(
                 "use x = x * 2 instead of x *= 2, and no inplace=True on x"
             )
         sizes = [len(nodes)] * (len(levels) + 1)
-        again = run_forward(model, x, asking(sizes, lambda level, over, h: h.clone()))
-        if is_pyg(model) and not training and is_dense(x):
+        same = partial(asking, sizes, lambda level, over, h: h.clone())
+        again = run_forward(model, x, same())
+        if find_adapter(model) and not training and is_dense(x):
             other = torch.cat([x[:1], x[1:] + 1])
-            check_rows(output, run_forward(model, other, asking(sizes, lambda _, __, h: h.clone())))
+            _check_rows(output, run_forward(model, other, same()))
         # Again with fewer nodes at each level, as in a minibatch: rows of one level that are taken
         # for another's show here, whatever the batches are like.
         sizes = [len(levels) + 2 - level for level in range(len(levels) + 1)]
@@ -138,6 +139,19 @@ def trace(
 def version(h: Tensor) -> int:
     """How often a tensor was changed in place; not counted in inference mode."""
     return 0 if h.is_inference() else h._version
+
+
+def _check_rows(outputs: Tensor, others: Tensor) -> None:
+    """Refuse a model that mixes nodes elsewhere than in its layers.
+
+    outputs, others: of two nodes without edges; the second has other features, the first the same
+    """
+    if not torch.allclose(outputs[:1], others[:1], rtol=1e-3, atol=1e-5):
+        raise InputError(
+            "the model's output for a node depends on nodes that it has no edges to, as x.mean(0) "
+            "or a norm over all nodes makes it; a minibatch has a part of the nodes: use a norm of "
+            "each row (torch.nn.LayerNorm) or of the batch (torch.nn.BatchNorm1d)"
+        )
 
 
 def _check_dtypes(model: nn.Module, features: Tensor) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import nn
 
+from vrgcn.engine.forward import find_adapter
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.average import Average
 from vrgcn.inference.saved import SavedModel
 from vrgcn.pairs.model import PairModel
-from vrgcn.pyg.forward import is_pyg
 
 
 def check_live_model(saved: SavedModel) -> None:
@@ -19,7 +19,7 @@ def check_live_model(saved: SavedModel) -> None:
             "an average of models cannot be live: make one of its members live, such as the best "
             f"single one: {saved.best or 'the folder `best` of the search'}"
         )
-    if is_pyg(saved.model):
+    if find_adapter(saved.model) is not None:
         raise InputError(
             "the layers of a PyG model bring matrices of their own, and what a change of the graph "
             "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,23 +19,17 @@ from vrgcn.graph.sparse import is_dense
 from vrgcn.pyg.adapters import Pair
 from vrgcn.pyg.matrices import Matrix, Wires
 from vrgcn.pyg.same_nodes import SameNodes
-from vrgcn.pyg.support import find_adapter, has_layers, is_layer
+from vrgcn.pyg.support import check_model, find_adapter, has_layers, is_layer
 from vrgcn.pyg.tokens import DataView, Edges, EdgeWeights
+
+__all__ = ["check_model", "has_layers", "run_model"]  # the engine's `ModelAdapter`
 
 _EDGES = ("edge_index", "adj_t", "adj", "edge_index_dict", "adj_t_dict")
 _WEIGHTS = ("edge_weight", "edge_weight_dict", "edge_attr", "edge_attr_dict", "edge_weights")
 
 
-def is_pyg(model: nn.Module) -> bool:
-    """Whether a model is one of PyG's, or of its layers: called with edges, not `propagate`."""
-    return not _takes_propagate(type(model).forward) and has_layers(model)
-
-
-def run_forward(model: nn.Module, x: Tensor, propagate: Any) -> Tensor:
-    """The model's outputs for the minibatch: `model(x, propagate)`, or the same of a PyG model."""
-    if _takes_propagate(type(model).forward) or not has_layers(model):
-        outputs: Tensor = model(x, propagate)
-        return outputs
+def run_model(model: nn.Module, x: Tensor, propagate: Any) -> Tensor:
+    """The outputs of a PyG model for the minibatch."""
     if propagate.schema.kinds is not None:
         from vrgcn.pyg.kinds import KindsPass
 
@@ -161,14 +155,6 @@ class NodeHop:
     def sums(self) -> Tensor:
         sums: Tensor = self.run.propagate.sums(self.matrix)
         return sums[:, None]
-
-
-@lru_cache(maxsize=256)
-def _takes_propagate(forward: Callable[..., Any]) -> bool:
-    try:
-        return "propagate" in inspect.signature(forward).parameters
-    except (TypeError, ValueError):  # a forward without a signature is none of PyG's
-        return True
 
 
 def _parameters(model: nn.Module) -> dict[str, bool]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
+from torch_geometric.nn.conv.message_passing import MessagePassing
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.pyg.adapters import ADAPTERS, Adapter, aggregation
@@ -43,14 +42,11 @@ _POOLING = "torch_geometric.nn.pool"
 
 def is_layer(module: nn.Module) -> bool:
     """Whether a module is a layer of PyG that passes messages."""
-    loaded = sys.modules.get("torch_geometric.nn.conv.message_passing")
-    return loaded is not None and isinstance(module, loaded.MessagePassing)
+    return isinstance(module, MessagePassing)
 
 
 def has_layers(model: nn.Module) -> bool:
     """Whether a model has layers of PyG."""
-    if "torch_geometric.nn.conv.message_passing" not in sys.modules:
-        return False
     return any(map(is_layer, model.modules()))
 
 
@@ -91,19 +87,6 @@ def check_model(model: nn.Module) -> None:
                 f"{kind.__name__} changes which nodes there are; vrgcn predicts nodes, and every "
                 "layer keeps them"
             )
-
-
-def check_rows(outputs: Tensor, others: Tensor) -> None:
-    """Refuse a model that mixes nodes elsewhere than in its layers.
-
-    outputs, others: of two nodes without edges; the second has other features, the first the same
-    """
-    if not torch.allclose(outputs[:1], others[:1], rtol=1e-3, atol=1e-5):
-        raise InputError(
-            "the model's output for a node depends on nodes that it has no edges to, as x.mean(0) "
-            "or a norm over all nodes makes it; a minibatch has a part of the nodes: use a norm of "
-            "each row (torch.nn.LayerNorm) or of the batch (torch.nn.BatchNorm1d)"
-        )
 
 
 def _check_layer(layer: Any) -> None:
