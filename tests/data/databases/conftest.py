@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +49,15 @@ def address(request: pytest.FixtureRequest, home: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A PostgreSQL server."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with running_server(shared / "postgres") as server:
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, which the processes of a run share.
+
+    Its folder is not pytest's: that one is open to its owner only, whenever another run begins,
+    and the server has a user of its own.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")
+    folder = Path(tempfile.gettempdir()) / f"vrgcn-postgres-{run}"
+    with running_server(folder) as server:
         yield server
 
 

@@ -29,7 +29,7 @@ def running_server(folder: Path) -> Iterator[Server]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pgserver.postgres_server, "pg_ctl", patient)
-        server = pgserver.get_server(folder, cleanup_mode="stop")
+        server = pgserver.get_server(folder, cleanup_mode="delete")
         try:
             yield Server(server.get_uri(), folder)
         finally:
