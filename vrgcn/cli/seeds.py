@@ -12,8 +12,8 @@ from vrgcn.cli.train import TrainOptions
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.seeds import seed_columns, seed_rows
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.card import write_seeds_card
 from vrgcn.runs.card_facts import Facts
-from vrgcn.runs.card_several import write_seeds_card
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, SEED, member_runs, remove_card
 from vrgcn.runs.interrupts import Interrupted, stop_requests
