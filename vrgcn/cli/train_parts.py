@@ -25,6 +25,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
+from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
@@ -222,11 +223,9 @@ def _print_restored(curve: list[Epoch]) -> None:
 def _refuse_others(options: TrainOptions) -> None:
     """Refuse options that are only for one process."""
     values = options.as_dict()
-    for name in ("seeds", "ratio", "log"):
-        if values[name] not in (None, "none"):
-            raise InputError(f"--{name} is for one process with the whole graph: leave it out")
-    for name in ("smooth", "calibrate"):
-        if values[name] == "always":
+    for name in ("predict", "seeds", "ratio", "log", "smooth", "calibrate"):
+        value = values[name]
+        if value not in (None, "none", "auto", "never"):
             raise InputError(
-                f"--{name} always is for one process with the whole graph: leave it out"
+                f"{setting(name, value)} is for one process with the whole graph: leave it out"
             )

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.averages import FULL
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.setting_names import setting
+from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_dense, sparse_columns
 from vrgcn.models.config import ModelConfig
@@ -75,7 +75,12 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
 
 def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
     if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
-        raise InputError(f"model mlp has nothing to learn from: {graph.target!r} has no features")
+        what = (
+            "embeds no pairs of several kinds of nodes: take graphsage or gcn"
+            if graph.target is None
+            else f"has nothing to learn from: {graph.target!r} has no features"
+        )
+        raise InputError(f"{setting('model', config.model)} {what}")
     if config.bases or (config.node_embeddings and graph.pairs is None):
         name = "bases" if config.bases else "node_embeddings"
         raise InputError(
@@ -99,8 +104,9 @@ def _check_plugin(config: ModelConfig, graph: Graph) -> None:
 def _check_light(config: ModelConfig, graph: Graph) -> None:
     if graph.pairs is None:
         raise InputError(
-            f"{setting('model', config.model)} embeds nodes whose pairs are predicted: give "
-            f"{setting('predict')}, or another model for labels of nodes"
+            f"{setting('model', config.model)} embeds nodes whose pairs of one relation are "
+            f"predicted: give {setting('predict', Placeholder('RELATION'))}, or take graphsage or "
+            "gcn"
         )
 
 

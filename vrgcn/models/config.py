@@ -108,7 +108,7 @@ class ModelConfig:
     def _check_residual(self) -> None:
         """Refuse settings of the other models: layers of this one are added to their input, and a
         dense layer reads the features first."""
-        usual = {"order": "after", "skip": False, "jumping": "none", "node_embeddings": False}
+        usual = {"order": "after", "skip": False, "jumping": "none"}
         for name, value in usual.items():
             if getattr(self, name) != value:
                 raise InputError(f"model residual has no {name}: leave it out, or take graphsage")

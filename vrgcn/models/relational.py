@@ -350,14 +350,17 @@ def build_relational(
         raise InputError("no kind of nodes has labels: name the kind that is to be predicted")
     if f"relational-{config.model}" not in RELATIONAL:
         raise InputError(
-            f"model {config.model} knows one kind of nodes: graphs of several need graphsage or gcn"
+            f"{setting('model', config.model)} knows one kind of nodes: graphs of several need "
+            "graphsage or gcn"
         )
-    if config.order != "after":
-        raise InputError("relational models drop after the propagation: order must be 'after'")
-    for name, instead in (("learned_rows", "node_embeddings"), ("neighbour_labels", "")):
-        if getattr(config, name):
-            use = f"; use {setting(instead, True)}" if instead else ""
-            raise InputError(f"relational models do not know {setting(name, True)}{use}")
+    for name, cure in (
+        ("order", "they drop after the propagation"),
+        ("learned_rows", f"use {setting('node_embeddings', True)}"),
+        ("neighbour_labels", "leave it out"),
+    ):
+        given = getattr(config, name)
+        if given not in (None, getattr(ModelConfig, name)):
+            raise InputError(f"relational models do not know {setting(name, given)}: {cure}")
     columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
     rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
     arguments = {

@@ -79,11 +79,21 @@ class _TermBatches(MiniBatches):
         return self._drawn[1]
 
 
+def check_any_order(batches: MiniBatches) -> None:
+    """Raise if minibatches that have no order of nodes shall be made of blocks of them."""
+    if batches.run > 1:
+        raise InputError(
+            f"{setting('batches', 'blocks')} is for minibatches of nodes, and these are of pairs: "
+            "leave it out"
+        )
+
+
 class PairBatches(_TermBatches):
     """Minibatches of terms; batch_size counts terms."""
 
     def __init__(self, model: nn.Module, graph: Graph, **settings: Any) -> None:
         super().__init__(model, graph, **settings)
+        check_any_order(self)
         self._check_estimator()
 
     def sibling(self, estimator: str | Estimator) -> MiniBatches:
@@ -96,8 +106,8 @@ class PairBatches(_TermBatches):
         if self.estimator.gradient_history:
             raise InputError(
                 "minibatches of pairs do not visit every node equally often, as histories of "
-                "gradients assume: use minibatches of nodes (pair_batches='nodes'), or the "
-                "estimator exact, ns or cvd"
+                f"gradients assume: use minibatches of nodes ({setting('pair_batches', 'nodes')}), "
+                "or the estimator exact, ns or cvd"
             )
 
     def __len__(self) -> int:

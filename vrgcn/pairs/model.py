@@ -68,7 +68,9 @@ class PairModel(nn.Module):
         else:
             self.encoder = ENCODERS[encoder](**arguments)
         if isinstance(self.encoder, GraphModel) and self.encoder.labels is not None:
-            raise InputError("neighbour_labels: pairs have no labels of single nodes")
+            raise InputError(
+                f"{setting('neighbour_labels', True)}: pairs have no labels of single nodes"
+            )
         width = arguments["classes"]
         self.decoder: Decoder
         if values is None:
@@ -94,7 +96,9 @@ class PairModel(nn.Module):
         """
         names = {kind: name for name, kind in ENCODERS.items()}
         if type(encoder) not in names:
-            raise InputError("model residual predicts no pairs: take graphsage or gcn")
+            raise InputError(
+                f"{setting('model', 'residual')} predicts no pairs: take graphsage or gcn"
+            )
         assert isinstance(encoder, Encoder)
         predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
         if isinstance(pairs, Triples):

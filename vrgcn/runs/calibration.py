@@ -11,6 +11,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import ENOUGH, NOT_BETTER, Calibration, calibrate
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
+from vrgcn.targets.predicted import check_of_labels, predicts_labels
 from vrgcn.tasks import find_task
 
 
@@ -22,10 +23,11 @@ def calibrate_run(
     graph: features scaled; wanted: as `Settings.calibrate`
     note: called with what was found, a sentence at a time
     """
-    if wanted == "never" or not len(graph.val) or graph.labels is None or graph.pairs is not None:
+    if wanted == "never" or not len(graph.val) or not predicts_labels(graph):
         return saved
     if wanted == "auto" and len(graph.val) < ENOUGH:
         return saved
+    assert graph.labels is not None
     outputs = predict(replace(saved, calibration=None), graph, kind="all")
     task = find_task(saved.task)
     found = calibrate(task, outputs, graph.labels, graph.val)
@@ -49,11 +51,7 @@ def check_calibrate(wanted: str, graph: Graph) -> None:
     """Raise before the training if it could not be calibrated after it as the settings say."""
     if wanted != "always":
         return
-    if graph.pairs is not None:
-        raise InputError(
-            f"{setting('calibrate', 'always')} is for labels of nodes, and pairs are predicted: "
-            "leave the setting out"
-        )
+    check_of_labels("calibrate", wanted, graph)
     if len(graph.val) < 2:
         raise InputError(
             f"{setting('calibrate', 'always')} calibrates on the validation nodes, and the graph "

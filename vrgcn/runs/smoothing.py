@@ -14,6 +14,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
+from vrgcn.targets.predicted import check_of_labels
 from vrgcn.tasks import find_task
 from vrgcn.training.result import TrainResult
 
@@ -52,12 +53,15 @@ def smooth_run(
 
 def check_smooth(smooth: str, graph: Graph) -> None:
     """Raise before the training if it could not be smoothed after it as the settings say."""
-    if smooth == "always" and graph.kinds is not None:
+    if smooth != "always":
+        return
+    check_of_labels("smooth", smooth, graph)
+    if graph.kinds is not None:
         raise InputError(
             f"{setting('smooth', 'always')} spreads labels between nodes of one kind, and the "
             "graph has several kinds; leave the setting out"
         )
-    if smooth == "always" and not len(graph.val):
+    if not len(graph.val):
         raise InputError(
             f"{setting('smooth', 'always')} chooses how far to spread on the validation nodes, and "
             "the graph has none: give it a val split, or leave the setting out"

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import exact_sweeps
@@ -35,6 +36,8 @@ from vrgcn.training.result import TrainResult
 KINDS = ("user", "item")
 TRIPLE = ("user", "chose", "item")
 RELATION = "-".join(TRIPLE)
+# Settings of what `fit` decides: the graph, what is predicted on it and how it is split.
+_OF_GRAPH = ("dataset", "graph", "data_root", *(part.name for part in fields(TargetSpec)))
 _OWN = ("random_state", "verbose", "validation_fraction", "settings")
 
 
@@ -214,8 +217,13 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         given = {name: getattr(self, name) for name in own if getattr(self, name) is not None}
         extra = dict(self.settings or {})
         types = setting_types(Settings)
-        for name in extra:
+        for name, value in extra.items():
             check_known(name, types)
+            if name in _OF_GRAPH:
+                raise InputError(
+                    f"settings: VRGCNRecommender predicts the links of the pairs that `fit` gets, "
+                    f"without {setting(name, value)}; vrgcn.train takes it, with a graph"
+                )
             if name in given:
                 raise InputError(f"{name} is given twice: as a parameter and in settings")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -34,6 +34,20 @@ def names_labels(predict: str | None) -> bool:
     return predict is None or _PAIRS.fullmatch(predict) is None
 
 
+def predicts_labels(graph: Graph) -> bool:
+    """Return True if labels of nodes are predicted in a graph that `open_target` returned, and no
+    pairs."""
+    return not (graph.pairs or graph.triples)
+
+
+def check_of_labels(name: str, value: Any, graph: Graph) -> None:
+    """Raise if pairs are predicted: the setting is for labels of nodes."""
+    if not predicts_labels(graph):
+        raise InputError(
+            f"{setting(name, value)} is for labels of nodes, and pairs are predicted: leave it out"
+        )
+
+
 def label_names(graph: Graph, folder: Path | None) -> list[str]:
     """Return the names of a graph's labels: their columns, with the kind where there are several.
 

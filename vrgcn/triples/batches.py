@@ -22,6 +22,7 @@ from vrgcn.engine.plan import Plan
 from vrgcn.engine.visits import sizes
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
+from vrgcn.pairs.batches import check_any_order
 from vrgcn.triples.own_edges import TripleEdges
 from vrgcn.triples.queries import Asked, QuerySource
 
@@ -46,6 +47,7 @@ class QueryBatches(MiniBatches):
         self._scored = 1.0  # expected terms of an epoch for each that the present one has
         self._present = 0  # the epoch whose edges carry messages
         super().__init__(model, graph, **settings)
+        check_any_order(self)
         self._edges = None if held_share is None else TripleEdges(self.setup, source.triples)
         if self.estimator.gradient_history:
             raise InputError(
