@@ -192,7 +192,7 @@ def test_two_way_refuses_hundreds_of_relations_and_auto_knows() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": "before"}, "do not know order=\"before\": they drop after the propagation"),
+        ({"order": "before"}, 'do not know order="before": they drop after the propagation'),
         ({"learned_rows": True}, "do not know learned_rows=True: use node_embeddings=True"),
         ({"neighbour_labels": True}, "relational models do not know neighbour_labels=True"),
     ],
