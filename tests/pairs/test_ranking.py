@@ -19,14 +19,13 @@ from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.pairs.ranking import (
     EmbeddedPairs,
-    auc,
-    average_precision,
     collapse_note,
     pair_metric,
     score_pairs,
 )
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.pairs.split import split_pairs
+from vrgcn.tasks.metrics import auc_of, precision_of
 
 # Decoders, for pairs with a direction and without; complex scores depend on it.
 SCORED = [(name, way) for name in DECODERS for way in (True, False) if way or name != "complex"]
@@ -59,8 +58,8 @@ def test_auc_and_ap_are_those_of_scikit_learn(levels: int) -> None:
     false = torch.randint(levels, (61,), generator=generator).float()
     labels = [1] * 83 + [0] * 61
     scores = torch.cat([true, false]).numpy()
-    assert auc(true, false) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
-    assert average_precision(true, false) == pytest.approx(
+    assert auc_of(true, false) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
+    assert precision_of(true, false) == pytest.approx(
         average_precision_score(labels, scores), abs=1e-12
     )
 

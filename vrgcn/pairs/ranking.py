@@ -28,7 +28,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.pairs import KnownPairs, Pairs
 from vrgcn.pairs.decoders import Decoder
-from vrgcn.tasks.metrics import Metric
+from vrgcn.tasks.metrics import Metric, auc_of, precision_of
 
 ENTRIES = 1 << 23  # scores that are held at a time: 32 MB
 K = 20
@@ -76,22 +76,6 @@ def scores_by_source(scorer: Scorer, pairs: Tensor, targets: range) -> Tensor:
         row = torch.repeat_interleave(torch.arange(len(some)), count)
         found[here] = scorer.against(some)[row, pairs[here, 1] - targets.start].float()
     return found
-
-
-def auc(true: Tensor, false: Tensor) -> float:
-    """Area under the ROC curve of the scores of true pairs and of negatives."""
-    ordered = false.sort().values
-    below = torch.searchsorted(ordered, true)
-    below += torch.searchsorted(ordered, true, right=True)
-    return float(below.double().sum() / (2 * len(true) * len(false)))
-
-
-def average_precision(true: Tensor, false: Tensor) -> float:
-    """Mean over true pairs of the share of true ones among all that score at least as high."""
-    up, down = true.sort().values, false.sort().values
-    hits = len(true) - torch.searchsorted(up, true)
-    others = len(false) - torch.searchsorted(down, true)
-    return float((hits / (hits + others).double()).mean())
 
 
 @dataclass(frozen=True)
@@ -284,7 +268,7 @@ def score_pairs(
     if families & compared:
         false = pairs.negatives[split] if given is None else given
         of_true, of_false = scorer.score(true).cpu(), scorer.score(false).cpu()
-        found |= {"auc": auc(of_true, of_false), "ap": average_precision(of_true, of_false)}
+        found |= {"auc": auc_of(of_true, of_false), "ap": precision_of(of_true, of_false)}
     queries = true if pairs.directed else torch.cat([true, true.flip(1)])
     queries = queries[queries[:, 0].argsort(stable=True)]
     if families & {"mrr", "hits"}:

@@ -80,17 +80,7 @@ def roc_auc(outputs: Tensor, labels: Tensor) -> float:
 
     With one class per node, the outputs are compared after the softmax.
     """
-    from scipy.stats import rankdata
-
-    actual = _members(labels, outputs.shape[1])
-    scores = outputs.double().softmax(1) if labels.dim() == 1 else outputs
-    ranks = torch.from_numpy(rankdata(scores.cpu().numpy(), axis=0)).to(outputs.device)
-    members = actual.sum(0)
-    others = len(actual) - members
-    # The ranks of n members among themselves are 1 to n: the excess above that counts the pairs
-    # won.
-    won = (ranks * actual).sum(0) - members * (members + 1) / 2
-    return float((won / (members * others))[(members > 0) & (others > 0)].mean())
+    return _mean_over_classes(auc_of, *_compared(outputs, labels))
 
 
 def average_precision(outputs: Tensor, labels: Tensor) -> float:
@@ -99,24 +89,45 @@ def average_precision(outputs: Tensor, labels: Tensor) -> float:
 
     With one class per node, the outputs are compared after the softmax.
     """
-    actual = _members(labels, outputs.shape[1])
-    scores = outputs.double().softmax(1) if labels.dim() == 1 else outputs.double()
+    scores, actual = _compared(outputs, labels)
     if labels.dim() == 1 and outputs.shape[1] == 2:
-        actual, scores = actual[:, 1:], scores[:, 1:]
-    found = [_precision(scores[:, c], actual[:, c]) for c in range(actual.shape[1])]
+        scores, actual = scores[:, 1:], actual[:, 1:]
+    return _mean_over_classes(precision_of, scores, actual)
+
+
+def auc_of(true: Tensor, false: Tensor) -> float:
+    """Probability that a true score is above a false one, where equal ones count half; NaN if
+    there are none of either."""
+    ordered = false.sort().values
+    below = torch.searchsorted(ordered, true)
+    below += torch.searchsorted(ordered, true, right=True)
+    compared = 2 * len(true) * len(false)
+    return float(below.double().sum() / compared) if compared else math.nan
+
+
+def precision_of(true: Tensor, false: Tensor) -> float:
+    """Mean over the true scores of the share of true ones among all at least as high; NaN if there
+    are none."""
+    up, down = true.sort().values, false.sort().values
+    hits = len(true) - torch.searchsorted(up, true)
+    others = len(false) - torch.searchsorted(down, true)
+    return float((hits / (hits + others).double()).mean())
+
+
+def _compared(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs that can be compared between nodes, and which nodes have each class."""
+    scores = outputs.double()
+    actual = _members(labels, outputs.shape[1])
+    return scores.softmax(1) if labels.dim() == 1 else scores, actual
+
+
+def _mean_over_classes(
+    compare: Callable[[Tensor, Tensor], float], scores: Tensor, actual: Tensor
+) -> float:
+    """The mean over classes of the comparison of nodes of the class with others, NaN left out."""
+    columns = zip(scores.T.contiguous(), actual.T, strict=True)
+    found = [compare(column[here], column[~here]) for column, here in columns]
     return float(torch.tensor(found, dtype=torch.float64).nanmean())
-
-
-def _precision(scores: Tensor, actual: Tensor) -> float:
-    """The average precision of one class; NaN if no node has it. Nodes with equal scores count
-    together."""
-    order = scores.argsort(descending=True, stable=True)
-    hits = actual[order].double().cumsum(0)
-    _, counts = torch.unique_consecutive(scores[order], return_counts=True)
-    last = counts.cumsum(0) - 1
-    hits = hits[last]
-    new = hits.diff(prepend=hits.new_zeros(1))
-    return float((new * hits / (last + 1)).sum() / hits[-1]) if len(hits) and hits[-1] else math.nan
 
 
 def rmse(outputs: Tensor, labels: Tensor) -> float:
