@@ -14,7 +14,6 @@ from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import parts_of_run, predicted_relation
-from vrgcn.targets.predicted import RELATIONS
 
 if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel
@@ -108,8 +107,6 @@ def _predict(options: PredictOptions, out: Path) -> str:
     """Write the predictions to a file; return words for what was written."""
     if options.pairs is None:
         return _predict_nodes(options, out)
-    if predicted_relation(read_config(options.run)) == RELATIONS:
-        return _predict_triples(options, options.pairs, out)
     return _predict_pairs(options, options.pairs, out)
 
 
@@ -177,33 +174,14 @@ def print_threshold(
 
 
 def _predict_pairs(options: PredictOptions, file: Place, out: Path) -> str:
-    from vrgcn.cli.pair_run import opened_pairs
-    from vrgcn.data.pairs import read_pairs, scored_file, write_values
-
-    with opened_pairs(options) as opened:
-        pairs = read_pairs(file, opened.graph, opened.pairs)
-        scores = opened.scorer.score(pairs).cpu()
-        if opened.pairs.target is not None:
-            write_values(out, opened.graph, opened.pairs, pairs, scores)
-            return f"exact values of {len(pairs):,} pairs"
-        with scored_file(out, opened.graph, opened.pairs) as written:
-            written.write(pairs, score=scores)
-    return f"exact scores of {len(pairs):,} pairs"
-
-
-def _predict_triples(options: PredictOptions, file: Place, out: Path) -> str:
     from vrgcn.cli.pair_run import embedded
-    from vrgcn.data.triples import read_triples, scored_triples
-    from vrgcn.triples.ranking import EmbeddedTriples
 
     with embedded(options) as found:
-        graph = found.graph
-        assert graph.triples is not None
-        asked = read_triples(file, graph, graph.triples)
-        scores = EmbeddedTriples(found.model.decoder, found.embeddings).score(asked).cpu()
-        with scored_triples(out, graph, graph.triples) as written:
-            written.write(asked, scores)
-    return f"exact scores of {len(asked):,} triples"
+        edges = found.edges
+        rows = edges.read(file, found.graph)
+        scores = edges.score(found.decoder, found.embeddings, rows).cpu()
+        edges.write(out, found.graph, rows, scores)
+    return f"exact {edges.noun} of {len(rows):,} {edges.word}"
 
 
 def class_names(saved: SavedModel) -> list[str]:

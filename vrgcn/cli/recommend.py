@@ -79,24 +79,20 @@ def _recommend(options: RecommendOptions, out: Path) -> str:
     """Write the best partners to a file; return words for what was written."""
     import torch
 
-    from vrgcn.cli.pair_run import opened_pairs
+    from vrgcn.cli.pair_run import embedded
     from vrgcn.data.pairs import scored_file
     from vrgcn.pairs.best import best_partners
 
-    with opened_pairs(options, options.relation) as opened:
-        graph, pairs = opened.graph, opened.pairs
-        if pairs.target is not None and pairs.target.classes:
-            raise InputError(
-                f"{options.run} predicts classes of pairs ({pairs.target.name}), which have no "
-                "best: vrgcn predict --pairs tells the class of each pair"
-            )
+    with embedded(options) as found:
+        graph = found.graph
+        pairs, scorer = found.edges.partners(found.decoder, found.embeddings, options.relation)
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if options.for_ is not None:
             kind = None if pairs.kinds is None else pairs.kinds[0]
             sources = read_nodes(options.for_, graph.names, graph.num_nodes, kind, "--for")
         count = 0
         with scored_file(out, graph, pairs, ranked=True) as file:
-            for found in best_partners(opened.scorer, pairs, sources, options.top):
-                file.write(found.pairs, rank=found.ranks, score=found.scores)
-                count += len(found.ranks)
+            for best in best_partners(scorer, pairs, sources, options.top):
+                file.write(best.pairs, rank=best.ranks, score=best.scores)
+                count += len(best.ranks)
     return f"the best new partners of {len(sources):,} nodes, {count:,} pairs,"

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from torch import Tensor
 
+from vrgcn.data.databases.url import Place
+from vrgcn.data.pairs import read_pairs, scored_file, write_values
+from vrgcn.data.triples import read_triples, scored_triples
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
@@ -38,7 +42,13 @@ from vrgcn.pairs.values import (
 )
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import AUTO
-from vrgcn.triples.ranking import METRICS, EmbeddedTriples, TripleScorer, score_triples
+from vrgcn.triples.ranking import (
+    METRICS,
+    EmbeddedTriples,
+    OneDirection,
+    TripleScorer,
+    score_triples,
+)
 from vrgcn.triples.rules import simple_rules as triple_rules
 
 S = TypeVar("S")
@@ -47,12 +57,12 @@ S = TypeVar("S")
 class ScoredEdges(ABC, Generic[S]):
     """Edges that are predicted, and their scorers S.
 
-    word: what they are called
+    word: what they are called; noun: what a scorer gives them
     usual_metric: the score that decides where none is named
     losses: by name, the usual one first
     """
 
-    word = "pairs"
+    word, noun = "pairs", "scores"
     usual_metric: str
     losses: tuple[str, ...]
     predicted: Pairs | Triples
@@ -71,6 +81,27 @@ class ScoredEdges(ABC, Generic[S]):
     @abstractmethod
     def scorer(self, decoder: Decoder, embeddings: Tensor) -> S:
         """Return the scorer of a model. embeddings: of all nodes, (nodes, width)"""
+
+    @abstractmethod
+    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
+        """Return what a model gives to edges, (rows,) or (rows, classes). rows: as `read`"""
+
+    @abstractmethod
+    def partners(
+        self, decoder: Decoder, embeddings: Tensor, relation: str | None
+    ) -> tuple[Pairs, Scorer]:
+        """Return the known pairs of a relation and the scorer of new ones.
+
+        relation: one of its names; None if only one is predicted
+        """
+
+    @abstractmethod
+    def read(self, place: Place, graph: Graph) -> Tensor:
+        """Return the edges of a table, (rows, 2) or (rows, 3) nodes and relations."""
+
+    @abstractmethod
+    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
+        """Write edges and what a model gives to them, under the nodes' own ids."""
 
     @abstractmethod
     def scores(self, scorer: S, split: str, names: Sequence[str]) -> dict[str, float]:
@@ -116,14 +147,31 @@ class ScoredEdges(ABC, Generic[S]):
         return asked or there[0]
 
 
-class ScoredLinks(ScoredEdges[Scorer]):
+class ScoredPairs(ScoredEdges[S]):
+    """Edges of one relation."""
+
+    embedded = EmbeddedPairs
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.predicted = self.pairs = pairs
+
+    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
+        return self.embedded(decoder, embeddings, self.pairs.targets).score(rows)
+
+    def partners(
+        self, decoder: Decoder, embeddings: Tensor, relation: str | None
+    ) -> tuple[Pairs, Scorer]:
+        return self.pairs, self.embedded(decoder, embeddings, self.pairs.targets)
+
+    def read(self, place: Place, graph: Graph) -> Tensor:
+        return read_pairs(place, graph, self.pairs)
+
+
+class ScoredLinks(ScoredPairs[Scorer]):
     """Which nodes are linked by one relation."""
 
     usual_metric = "auc"
     losses = ("logistic", *(name for name in LOSSES if name != "logistic"))
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.predicted = self.pairs = pairs
 
     def find_metric(self, name: str) -> Metric:
         return pair_metric(name)
@@ -135,6 +183,10 @@ class ScoredLinks(ScoredEdges[Scorer]):
 
     def scorer(self, decoder: Decoder, embeddings: Tensor) -> Scorer:
         return EmbeddedPairs(decoder, embeddings, self.pairs.targets)
+
+    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
+        with scored_file(path, graph, self.pairs) as file:
+            file.write(rows, score=scores)
 
     def scores(self, scorer: Scorer, split: str, names: Sequence[str]) -> dict[str, float]:
         return score_pairs(scorer, self.pairs, split, names)
@@ -149,12 +201,15 @@ class ScoredLinks(ScoredEdges[Scorer]):
         return title
 
 
-class ScoredValues(ScoredEdges[ValueScorer]):
+class ScoredValues(ScoredPairs[ValueScorer]):
     """A number or a class on each edge of a relation."""
 
+    noun = "values"
+    embedded = EmbeddedValues
+
     def __init__(self, pairs: Pairs) -> None:
+        super().__init__(pairs)
         assert pairs.target is not None
-        self.predicted = self.pairs = pairs
         self.column = f"{pairs.relation}.{pairs.target.name}"
         self.losses = ("cross-entropy",) if pairs.target.classes else NUMBER_LOSSES
         self.usual_metric = next(iter(value_metrics(pairs)))
@@ -181,6 +236,20 @@ class ScoredValues(ScoredEdges[ValueScorer]):
 
     def scorer(self, decoder: Decoder, embeddings: Tensor) -> ValueScorer:
         return EmbeddedValues(decoder, embeddings, self.pairs.targets)
+
+    def partners(
+        self, decoder: Decoder, embeddings: Tensor, relation: str | None
+    ) -> tuple[Pairs, Scorer]:
+        target = self.pairs.target
+        if target is not None and target.classes:
+            raise InputError(
+                f"the run predicts classes of pairs ({target.name}), which have no best: vrgcn "
+                "predict --pairs tells the class of each pair"
+            )
+        return super().partners(decoder, embeddings, relation)
+
+    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
+        write_values(path, graph, self.pairs, rows, scores)
 
     def scores(self, scorer: ValueScorer, split: str, names: Sequence[str]) -> dict[str, float]:
         found = score_values(scorer, self.pairs, split)
@@ -216,6 +285,26 @@ class ScoredRelations(ScoredEdges[TripleScorer]):
 
     def scorer(self, decoder: Decoder, embeddings: Tensor) -> TripleScorer:
         return EmbeddedTriples(decoder, embeddings)
+
+    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
+        return EmbeddedTriples(decoder, embeddings).score(rows)
+
+    def partners(
+        self, decoder: Decoder, embeddings: Tensor, relation: str | None
+    ) -> tuple[Pairs, Scorer]:
+        try:
+            direction = self.triples.find(relation or "")
+        except InputError as error:
+            raise InputError(f"{setting('relation')}: {error}") from None
+        scorer = EmbeddedTriples(decoder, embeddings)
+        return self.triples.pairs_of(direction), OneDirection(scorer, self.triples, direction)
+
+    def read(self, place: Place, graph: Graph) -> Tensor:
+        return read_triples(place, graph, self.triples)
+
+    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
+        with scored_triples(path, graph, self.triples) as file:
+            file.write(rows, scores)
 
     def scores(self, scorer: TripleScorer, split: str, names: Sequence[str]) -> dict[str, float]:
         found = score_triples(scorer, self.triples, split)
