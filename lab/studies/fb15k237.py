@@ -28,7 +28,8 @@ from vrgcn.data import root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.runs.config_file import build
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
+from vrgcn.targets.usual import with_usual
 from vrgcn.triples.queries import Asked, QuerySource
 from vrgcn.triples.ranking import METRICS, EmbeddedTriples, score_triples
 from vrgcn.triples.rules import simple_rules
@@ -76,7 +77,7 @@ def measured(
     graph: Graph, seed: int, settings: dict[str, Any], splits: list[str], *, leak: bool
 ) -> dict[str, Any]:
     """One run: scores by split, CPU seconds of training with its evaluations, epochs."""
-    values = with_defaults({"predict": "relations", "seed": seed, "threads": 1} | settings)
+    values = with_usual({"predict": "relations", "seed": seed, "threads": 1} | settings)
     found = build(Settings, values)
     start = time.process_time()
     job = found.prepare(graph)

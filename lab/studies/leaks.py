@@ -22,7 +22,8 @@ from vrgcn import Graph, load_graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.pairs.split import split_pairs, visible_graph
 from vrgcn.runs.config_file import build
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
+from vrgcn.targets.usual import with_usual
 
 Break = Callable[[Graph, Graph], Graph]
 
@@ -60,7 +61,7 @@ BREAKS: dict[str, Break] = {
 def measured(graph: Path, change: Break, predict: str, seed: int) -> float:
     """The test score of a run."""
     given: dict[str, Any] = {"predict": predict, "graph": graph, "seed": seed}
-    found = build(Settings, with_defaults(given | {"epochs": 15}))
+    found = build(Settings, with_usual(given | {"epochs": 15}))
     whole = load_graph(graph)
     split = split_pairs(whole, predict, train_until="1998-02", val_until="1998-03", seed=seed)
     changed = change(whole, split)

@@ -20,7 +20,8 @@ from vrgcn.data import root_folder
 from vrgcn.pairs.ranking import EmbeddedPairs, Scorer, score_pairs
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.runs.config_file import build
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
+from vrgcn.targets.usual import with_usual
 
 PUBLISHED = {"cora": (91.0, 92.0), "citeseer": (89.5, 89.9), "pubmed": (96.4, 96.5)}
 NAMES = ("auc", "ap")
@@ -29,7 +30,7 @@ NAMES = ("auc", "ap")
 def measured(dataset: str, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     """One run: scores of the model and of the rules by name, CPU seconds of all of it, epochs."""
     given = {"predict": "edges", "dataset": dataset, "data_root": root_folder(None)}
-    values = with_defaults(given | {"split_seed": seed, "seed": seed} | settings)
+    values = with_usual(given | {"split_seed": seed, "seed": seed} | settings)
     found = build(Settings, values)
     graph = found.open_graph().graph
     pairs = graph.pairs

@@ -51,8 +51,9 @@ from vrgcn.runs.building import build_network
 from vrgcn.runs.config_file import build
 from vrgcn.runs.job import prepare
 from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
 from vrgcn.targets.finding import find_target
+from vrgcn.targets.usual import with_usual
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.state import Epoch
 
@@ -104,7 +105,7 @@ class Clock(Listener):
 
 def usual(seed: int, **given: Any) -> Problem:
     """The usual model of `vrgcn train` for some pairs, before pilots compare it with others."""
-    values = with_defaults({"seed": seed, "split_seed": seed, "threads": 1, **given})
+    values = with_usual({"seed": seed, "split_seed": seed, "threads": 1, **given})
     settings = build(Settings, values)
     graph = settings.open_graph().graph
     model, train, _ = settle(settings.model, settings.train, graph, compare=False)

@@ -24,7 +24,8 @@ from vrgcn.data import root_folder
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.pairs.values import EmbeddedValues, ValueScorer, score_values, value_rules
 from vrgcn.runs.config_file import build
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
+from vrgcn.targets.usual import with_usual
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch
 
@@ -62,7 +63,7 @@ class Curve(Listener):
 def measured(graph: Path, seed: int, settings: dict[str, Any]) -> dict[str, Any]:
     """One run: scores of the model and of the rules by name, CPU seconds of training, epochs."""
     given = {"predict": f"{RELATION}.rating", "graph": graph, "split_column": "split_u1"}
-    found = build(Settings, with_defaults(given | {"split_seed": seed, "seed": seed} | settings))
+    found = build(Settings, with_usual(given | {"split_seed": seed, "seed": seed} | settings))
     opened = found.open_graph().graph
     pairs = opened.pairs
     assert pairs is not None

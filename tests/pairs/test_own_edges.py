@@ -24,6 +24,7 @@ from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.terms import TermSource
 from vrgcn.targets.links import Links
+from vrgcn.targets.scored import ScoredLinks
 
 CASES = ["directed", "undirected", "relational-gcn", "lightgcn"]
 
@@ -178,7 +179,7 @@ def test_auto_leaves_own_edges_out_where_nodes_of_one_kind_have_learned_rows(
     else:
         graph, model = problem(case)
     assert graph.pairs is not None
-    target = Links(graph.pairs, graph, TrainConfig(pair_batches=way, loss="softmax"))
+    target = Links(ScoredLinks(graph.pairs), graph, TrainConfig(pair_batches=way, loss="softmax"))
     batches: Any = target.minibatches(model, graph, estimator="exact", nodes="all")
     assert batches.own_edges == wanted
     assert target.source.scored < len(target.source.train) or wanted != "redraw"

@@ -19,13 +19,14 @@ from vrgcn.runs.folder import read_config
 from vrgcn.runs.job import Job
 from vrgcn.runs.pair_settings import epoch_work
 from vrgcn.runs.pilots import pilot, prepared
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
 from vrgcn.runs.train import train
+from vrgcn.targets.usual import with_usual
 from vrgcn.training.config import TrainConfig
 
 
 def settings(predict: str = "edges", **given: Any) -> Settings:
-    return build(Settings, with_defaults({"predict": predict, "diagnostics": 0, **given}))
+    return build(Settings, with_usual({"predict": predict, "diagnostics": 0, **given}))
 
 
 def bought() -> Graph:

@@ -11,7 +11,8 @@ import pytest
 import vrgcn
 from tests.targets.test_links import communities, model_of
 from vrgcn import Graph, TrainConfig, fit, load_graph, split_pairs
-from vrgcn.targets.predicted import check_predicted, label_names, names_labels, offered
+from vrgcn.targets.predicted import check_predicted, kind_of, label_names, offered
+from vrgcn.targets.usual import with_usual
 
 
 @pytest.fixture
@@ -33,11 +34,24 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_a_name_is_of_labels_or_of_pairs() -> None:
-    for name in (None, "churned", "user.churned", "user.is-a-customer", "labels"):
-        assert names_labels(name)
-    for name in ("edges", "relations", "user-bought-item", "user-bought-item.rating", "edges.x"):
-        assert not names_labels(name)
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("labels", (None, "churned", "user.churned", "user.is-a-customer", "labels")),
+        ("links", ("edges", "user-bought-item", "user-bought.online-item")),
+        ("values", ("user-bought-item.rating", "edges.x", "relations.x")),
+        ("relations", ("relations",)),
+    ],
+)
+def test_a_name_says_the_kind_of_target(kind: str, names: tuple[str | None, ...]) -> None:
+    assert [kind_of(name) for name in names] == [kind] * len(names)
+
+
+def test_a_relation_with_a_dot_in_its_name_has_the_defaults_of_links() -> None:
+    assert with_usual({"predict": "user-bought.online-item"})["metric"] == "ndcg@20"
+    assert with_usual({"predict": "user-rated-item.stars"})["decoder"] == "distmult"
+    assert with_usual({"predict": "relations", "layers": 2})["layers"] == 2
+    assert with_usual({"predict": "churned"}) == {"predict": "churned"}
 
 
 def test_a_graph_offers_labels_relations_and_columns(store: Path) -> None:

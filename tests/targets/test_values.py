@@ -8,8 +8,9 @@ import torch
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.values import EmbeddedValues, GlobalMean, score_values
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
 from vrgcn.targets.finding import find_target
+from vrgcn.targets.usual import with_usual
 
 RATED = ("user", "rated", "item")
 
@@ -95,5 +96,5 @@ def test_scores_and_losses_of_links_are_refused(config: dict[str, str], error: s
 
 
 def test_a_column_has_defaults_of_its_own() -> None:
-    assert with_defaults({"predict": "user-rated-item.rating"})["decoder"] == "distmult"
-    assert with_defaults({"predict": "user-rated-item"}).get("decoder") is None
+    assert with_usual({"predict": "user-rated-item.rating"})["decoder"] == "distmult"
+    assert with_usual({"predict": "user-rated-item"}).get("decoder") is None

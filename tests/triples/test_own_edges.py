@@ -12,6 +12,7 @@ from tests.triples.test_split import as_set, knowledge, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.model import PairModel
 from vrgcn.targets.relations import Relations
+from vrgcn.targets.scored import ScoredRelations
 from vrgcn.training.config import TrainConfig
 from vrgcn.triples.batches import QueryBatches
 from vrgcn.triples.own_edges import TripleEdges
@@ -82,7 +83,7 @@ def test_the_loss_of_an_epoch_is_the_mean_over_the_terms_that_it_scores() -> Non
 def test_excluding_a_minibatchs_own_edges_is_refused() -> None:
     graph, _, _ = made(None)
     with pytest.raises(ValueError, match='use own_edges="redraw"'):
-        Relations(triples_of(graph), graph, TrainConfig(own_edges="exclude"))
+        Relations(ScoredRelations(triples_of(graph)), graph, TrainConfig(own_edges="exclude"))
 
 
 def test_a_triple_that_is_held_takes_its_own_edge_in_the_other_direction_with_it() -> None:

@@ -75,9 +75,9 @@ def test_a_search_goes_on_where_it_was_and_refuses_another(tmp_path: Path) -> No
 
 
 def test_pairs_have_a_space_of_their_own() -> None:
-    assert searched(tuple(SPACE), pairs=True) == tuple(PAIR_SPACE)
-    assert searched(tuple(SPACE), pairs=False) == tuple(SPACE)
-    assert searched(("loss",), pairs=True) == ("loss",)
+    assert searched(tuple(SPACE), "links") == tuple(PAIR_SPACE)
+    assert searched(tuple(SPACE), "labels") == tuple(SPACE)
+    assert searched(("loss",), "links") == ("loss",)
     given = Settings(MODEL, replace(CONFIG, loss="logistic"))
     starts = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS).first(lambda settings: settings)
     assert starts[0]["embedding"] == 8

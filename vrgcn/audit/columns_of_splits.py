@@ -29,7 +29,7 @@ _SHOWN = 5
 def columns_that_tell_splits(graph: Graph, budget: Budget) -> Iterator[Finding]:
     """Find columns whose values say whether a node is a training or a test node. Dates are not
     asked: a split by time is no mistake."""
-    if graph.pairs is not None or graph.labels is None:
+    if graph.labels is None:
         return
     width = dense_width(graph, graph.target)
     most = min(_NODES, rows_within(budget.cells, width) // 2)

@@ -22,7 +22,7 @@ _CHUNK = 1 << 22  # cells at a time
 
 def twins_across_splits(graph: Graph, budget: Budget) -> Iterator[Finding]:
     """Find validation and test nodes with the features and the neighbours of a training node."""
-    if graph.pairs is not None or graph.labels is None or not len(graph.train):
+    if graph.labels is None or not len(graph.train):
         return
     held = torch.cat([graph.val, graph.test])
     if not len(held) or num_entries(graph.features) + graph.num_edges > budget.entries:

@@ -11,7 +11,8 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
-from vrgcn.runs.settings import NOTED, OVER, with_defaults
+from vrgcn.runs.settings import NOTED, OVER
+from vrgcn.targets.usual import with_usual
 
 _GRAPH = ("dataset", "graph")  # the options that name a graph
 _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the user names a graph
@@ -21,7 +22,7 @@ def parse_with_files(options: type, words: list[str]) -> Any:
     """Return the options that the words and the files they name stand for."""
     given = read_words(options, words)
     values = file_values(options, given) | given
-    return build_options(options, with_defaults(values) if given.get("resume") is None else values)
+    return build_options(options, with_usual(values) if given.get("resume") is None else values)
 
 
 def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:

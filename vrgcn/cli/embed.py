@@ -47,7 +47,7 @@ def _embed(options: EmbedOptions, out: Path) -> str:
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.embed import find_layer
     from vrgcn.inference.predict import check_outputs
-    from vrgcn.runs.run import open_run, predicted_relation
+    from vrgcn.runs.run import open_run
 
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
@@ -55,7 +55,7 @@ def _embed(options: EmbedOptions, out: Path) -> str:
     of = options.of or (ALL if options.nodes is None else None)
     with opened_sweeps(run, options, of) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
-        usual = -2 if predicted_relation(run.config) is None else -1
+        usual = -2 if run.target.labels else -1
         layer = find_layer(sweeps, usual if options.layer is None else options.layer)
         with shown("embedding", sweeps.work(nodes, layer)) as advance:
             sweeps.on_chunk = advance

@@ -22,7 +22,8 @@ from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import check_run, parts_of_run, predicted_relation
+from vrgcn.runs.run import check_run, parts_of_run
+from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
     from vrgcn.runs.run import Run
@@ -56,7 +57,7 @@ class EvaluateOptions(Options):
         find_source(self.dataset, self.graph, needed=False, parts=True)
         if self.negatives is not None:
             check_file(self.negatives, "--negatives")
-            if predicted_relation(read_config(self.run)) is None:
+            if TargetSpec.of(read_config(self.run)).labels:
                 raise InputError(f"--negatives: {self.run} predicts labels of nodes, and no pairs")
         if self.out is not None:
             check_suffix(self.out, FIGURES)

@@ -12,7 +12,8 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix, check_writable
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import check_run, predicted_relation
+from vrgcn.runs.run import check_run
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import at_least
 
 _ENDINGS = (".html", ".htm", ".png", ".svg", ".pdf", ".json")
@@ -46,7 +47,7 @@ class ExplainOptions(Options):
             raise InputError(
                 "--nodes: name the nodes to explain by their ids, such as --nodes 7 12"
             )
-        if predicted_relation(read_config(self.run)) is not None:
+        if not TargetSpec.of(read_config(self.run)).labels:
             raise InputError(f"{self.run} predicts pairs, and no labels of nodes to explain")
         if self.out is not None:
             check_suffix(self.out, _ENDINGS)

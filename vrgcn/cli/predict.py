@@ -13,7 +13,8 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import parts_of_run, predicted_relation
+from vrgcn.runs.run import parts_of_run
+from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel
@@ -62,15 +63,15 @@ class PredictOptions(ExactOptions):
         array = isinstance(self.out, Path) and self.out.suffix == ".npy"
         if self.coverage is not None and array:
             raise InputError("--coverage adds columns: use .parquet or .csv")
-        predicted = predicted_relation(read_config(self.run))
-        if predicted is not None and self.pairs is None:
+        target = TargetSpec.of(read_config(self.run))
+        if not target.labels and not self.pairs:
             raise InputError(
-                f"{self.run} predicts pairs of {predicted}: give them by --pairs FILE, or let "
+                f"{self.run} predicts pairs of {target.predict}: give them by --pairs FILE, or let "
                 "`vrgcn recommend` find the best for each node"
             )
-        if predicted is None and self.pairs is not None:
+        if target.labels and self.pairs:
             raise InputError(f"--pairs: {self.run} predicts labels of nodes, and no pairs")
-        if self.pairs is not None:
+        if self.pairs:
             if isinstance(self.pairs, Path):
                 check_file(self.pairs, "--pairs")
             for flag, value in (
@@ -93,7 +94,7 @@ def run(options: PredictOptions) -> None:
 
     with memory_advice(too_large(options, "predict")):
         parts = parts_of_run(options.run, options.dataset, options.graph)
-        if options.pairs is None and parts is not None:
+        if not options.pairs and parts is not None:
             from vrgcn.cli.predict_parts import run_predict_parts
 
             run_predict_parts(options, parts)
@@ -105,7 +106,7 @@ def run(options: PredictOptions) -> None:
 
 def _predict(options: PredictOptions, out: Path) -> str:
     """Write the predictions to a file; return words for what was written."""
-    if options.pairs is None:
+    if not options.pairs:
         return _predict_nodes(options, out)
     return _predict_pairs(options, options.pairs, out)
 

@@ -13,8 +13,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import predicted_relation
-from vrgcn.targets.predicted import RELATIONS
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import at_least
 
 
@@ -40,17 +39,17 @@ class RecommendOptions(ExactOptions):
         """Raise if the run predicts no pairs, or if a file does not exist."""
         checked = super().checked()
         at_least(1, top=self.top)
-        predicted = predicted_relation(read_config(self.run))
-        if (predicted == RELATIONS) != (self.relation is not None):
-            raise InputError(
-                f"--relation NAME: {self.run} predicts {predicted}"
-                + (": say which to find targets in" if self.relation is None else ": leave it out")
-            )
-        if predicted is None:
+        target = TargetSpec.of(read_config(self.run))
+        if target.labels:
             raise InputError(
                 f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
                 "RELATION, such as user-bought-item (vrgcn info lists them); of a graph without "
                 "kinds, --predict edges"
+            )
+        if (target.kind == "relations") != (self.relation is not None):
+            raise InputError(
+                f"--relation NAME: {self.run} predicts {target.predict}"
+                + (": say which to find targets in" if self.relation is None else ": leave it out")
             )
         if self.nodes is not None:
             raise InputError("--nodes: recommend calls it --for")

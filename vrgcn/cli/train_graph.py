@@ -32,6 +32,7 @@ from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, nothing_left
 from vrgcn.runs.store_watch import StoreWatch
+from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.listener import Listener, Listeners
@@ -70,11 +71,11 @@ def _run(options: TrainOptions, opened: Opened, watch: StoreWatch | None) -> Non
             f"{graph}\n{summary(job.model)}, features scaled: {scaling}, "
             f"writing to {printable(folder)}"
         )
-        predicted = graph.pairs or graph.triples
-        if predicted is not None:
-            for said in getattr(predicted, "said", ()):
+        edges = scored_edges(graph)
+        if edges is not None:
+            for said in edges.said:
                 print(f"pairs: {said}")
-            print(f"no leaks: {'; '.join(predicted.rules)}")
+            print(f"no leaks: {'; '.join(edges.predicted.rules)}")
         rules = job.target.rules(job.model, graph)
         if rules:
             print(f"in training: {'; '.join(rules)}")

@@ -82,14 +82,7 @@ def run(options: TuneOptions) -> None:
     graph = opened.graph
     scaling = "none" if graph.scaling is None else graph.scaling.kind
     with run_folder(options) as folder:
-        pairs = graph.pairs
-        values = pairs is not None and pairs.target is not None
-        names = searched(
-            options.search,
-            pairs=pairs is not None,
-            values=values,
-            triples=graph.triples is not None,
-        )
+        names = searched(options.search, options.spec.kind)
         print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(names)}")
         print(f"writing to {printable(folder)}")
         print_note(opened.note)

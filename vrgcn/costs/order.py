@@ -31,6 +31,7 @@ from vrgcn.models.lightgcn import LIGHT, build_light
 from vrgcn.models.models import MODELS, GraphModel, build_model
 from vrgcn.models.plugins import is_plugin_model
 from vrgcn.models.relational import build_relational
+from vrgcn.targets.scored import scored_edges
 
 _COUNTED = 256  # nodes whose rows of P X are counted
 # A further hop takes a node as long as this many entries, beside those that it reads
@@ -57,8 +58,8 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
         _check_plugin(config, graph)
     settled = settle_order(config, graph)
     if graph.kinds is not None and config.model != "mlp":
-        predicted = graph.pairs or graph.triples
-        targets = None if predicted is None else predicted.kinds
+        edges = scored_edges(graph)
+        targets = None if edges is None else edges.predicted.kinds
         return build_relational(
             settled, graph.kinds, graph.relations.values(), outputs, seed, targets
         )
@@ -81,7 +82,8 @@ def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
             else f"has nothing to learn from: {graph.target!r} has no features"
         )
         raise InputError(f"{setting('model', config.model)} {what}")
-    if config.bases or (config.node_embeddings and graph.pairs is None):
+    rows = config.node_embeddings and scored_edges(graph) is None
+    if config.bases or rows:
         name = "bases" if config.bases else "node_embeddings"
         raise InputError(
             f"{setting(name, getattr(config, name))} is for graphs of several kinds, and for "
@@ -92,7 +94,7 @@ def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
 def _check_plugin(config: ModelConfig, graph: Graph) -> None:
     for cannot, what in (
         (graph.kinds is not None, "graphs of several kinds"),
-        (graph.pairs is not None or graph.triples is not None, "pairs"),
+        (scored_edges(graph) is not None, "pairs"),
     ):
         if cannot:
             raise InputError(
@@ -102,7 +104,8 @@ def _check_plugin(config: ModelConfig, graph: Graph) -> None:
 
 
 def _check_light(config: ModelConfig, graph: Graph) -> None:
-    if graph.pairs is None:
+    edges = scored_edges(graph)
+    if edges is None or edges.word != "pairs":
         raise InputError(
             f"{setting('model', config.model)} embeds nodes whose pairs of one relation are "
             f"predicted: give {setting('predict', Placeholder('RELATION'))}, or take graphsage or "

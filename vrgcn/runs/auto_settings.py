@@ -33,6 +33,7 @@ from vrgcn.models.plugins import is_plugin_model
 from vrgcn.runs.pair_settings import settle_pairs
 from vrgcn.runs.pilots import moved, pilot, prepared
 from vrgcn.targets.finding import find_target
+from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
 from vrgcn.training.config import TrainConfig
 
@@ -65,7 +66,8 @@ def settle(
     graph: as the model is trained on it, with scaled features
     compare: compare models where labels are many too; False: a search will
     """
-    if graph.pairs is not None and graph.pairs.target is None and model.model == "auto":
+    edges = scored_edges(graph)
+    if edges is not None and edges.kind == "links" and model.model == "auto":
         model, train, note = settle_pairs(model, train, graph, compare=compare)
         return *settle(model, train, graph)[:2], note
     compare = compare and model.dropout is None
@@ -118,11 +120,11 @@ def _rows_worth(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
 def _patience(train: TrainConfig, graph: Graph) -> int:
     if train.patience is not None:
         return train.patience
-    predicted = graph.pairs or graph.triples
-    val = graph.val if predicted is None else predicted.val
+    edges = scored_edges(graph)
+    val = graph.val if edges is None else edges.predicted.val
     if not len(val) or train.schedule == "cosine" or train.select == "last":
         return 0
-    visited = graph.train if predicted is None else predicted.train
+    visited = graph.train if edges is None else edges.predicted.train
     if train.pair_batches == "nodes":
         visited = torch.arange(graph.num_nodes)
     steps = math.ceil(len(visited) / train.batch_size)

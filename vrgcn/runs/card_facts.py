@@ -10,7 +10,8 @@ from typing import Any
 from vrgcn.files.printable import printable, shortened
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import layout_word
-from vrgcn.targets.predicted import RELATIONS
+from vrgcn.targets.predicted import kind_of
+from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
 
 _SPLITS = ("train", "val", "test")
@@ -59,7 +60,7 @@ def split_text(config: Mapping[str, Any]) -> str:
     ratio = config.get("ratio")
     if ratio:
         return f"drawn at random {seed}: shares {' / '.join(f'{share:g}' for share in ratio)}"
-    if config.get("predict") == RELATIONS:
+    if kind_of(config.get("predict")) == "relations":
         return f"as a column of the edges says; without one drawn at random {seed}"
     return "as the graph has it"
 
@@ -93,7 +94,7 @@ def _kinds(graph: Graph) -> list[str]:
 
 
 def _labels(graph: Graph) -> list[str]:
-    if graph.pairs is not None or graph.triples is not None or graph.labels is None:
+    if graph.labels is None:
         return []
     task = find_task(graph.task)
     known = f"known for {int(graph.labelled.sum()):,} nodes"
@@ -104,11 +105,10 @@ def _labels(graph: Graph) -> list[str]:
 
 
 def _split(graph: Graph) -> list[str]:
-    predicted = graph.pairs or graph.triples
-    if predicted is not None:
-        what = "triples" if graph.triples is not None else "pairs"
-        counts = {name: len(predicted.split(name)) for name in _SPLITS}
-        rules = predicted.rules
+    edges = scored_edges(graph)
+    if edges is not None:
+        what, rules = edges.word, edges.predicted.rules
+        counts = {name: len(edges.predicted.split(name)) for name in _SPLITS}
     else:
         what = "nodes"
         counts = {name: len(graph.split(name)) for name in _SPLITS}

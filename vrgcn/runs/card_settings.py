@@ -18,7 +18,8 @@ from vrgcn.files.writing import write_text
 from vrgcn.runs.card_facts import Facts, code, source_text, split_text
 from vrgcn.runs.config_file import build
 from vrgcn.runs.folder import CARD, CARD_MARK, is_card
-from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings, with_defaults
+from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.targets.usual import with_usual
 from vrgcn.tasks.metrics import titled_metric
 
 # Entries of config.toml that are no settings of a single run.
@@ -133,7 +134,7 @@ def _changed(config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 def _usual(predict: str | None) -> dict[str, Any]:
     given = {} if predict is None else {"predict": predict}
-    found = build(Settings, with_defaults(given)).as_written()
+    found = build(Settings, with_usual(given)).as_written()
     return {name: value for name, value in found.items() if name != "predict"}
 
 

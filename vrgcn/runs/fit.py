@@ -16,6 +16,7 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
 from vrgcn.targets.finding import find_target
 from vrgcn.targets.opening import open_target
+from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.listener import Callbacks
@@ -96,7 +97,7 @@ def _predicting(graph: Graph, predict: str | None, seed: int) -> Graph:
     """Return the graph with what is to be predicted: its labels, or pairs."""
     if predict is None:
         return graph
-    if graph.pairs is not None or graph.triples is not None:
+    if scored_edges(graph) is not None:
         raise InputError(
             f"predict={predict!r}: the graph has pairs already, from split_pairs: leave predict out"
         )

@@ -16,12 +16,11 @@ from torch import Tensor, nn
 
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, in_blocks, stored
-from vrgcn.graph.triples import Triples
 from vrgcn.graph.validation import SPLITS
 from vrgcn.runs.settings import free_settings
+from vrgcn.targets.scored import scored_edges
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer
@@ -61,20 +60,17 @@ def fingerprint(graph: Graph) -> dict[str, Any]:
         "features": _digest(_features(graph.features)),
         "labels": None if graph.labels is None else _digest([graph.labels]),
         **{f"split {name}": _digest([graph.split(name)]) for name in SPLITS},
-        **({} if graph.pairs is None else _pairs(graph.pairs)),
-        **({} if graph.triples is None else _triples(graph.triples)),
+        **_predicted(graph),
     }
 
 
-def _pairs(pairs: Pairs) -> dict[str, Any]:
-    return {
-        "relation": pairs.relation,
-        **{f"{name} pairs": _digest([pairs.split(name)]) for name in SPLITS},
-    }
-
-
-def _triples(triples: Triples) -> dict[str, Any]:
-    return {f"{name} triples": _digest([triples.split(name)]) for name in SPLITS}
+def _predicted(graph: Graph) -> dict[str, Any]:
+    """Return the SHA-256 of each split of edges that are predicted."""
+    edges = scored_edges(graph)
+    if edges is None:
+        return {}
+    digests = {f"{name} {edges.word}": _digest([edges.predicted.split(name)]) for name in SPLITS}
+    return {**edges.identity, **digests}
 
 
 def _edges(graph: Graph) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -226,11 +226,6 @@ def open_run_graph(
         file = None if directory is None else directory / "features.bin"
         fitted = run.saved.prepare(opened.graph, file)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
-
-
-def predicted_relation(config: Mapping[str, Any]) -> str | None:
-    """Return the relation whose pairs a run predicts; None if it predicts labels of nodes."""
-    return TargetSpec.of(config).relation
 
 
 def graph_checksum(folder: Path) -> str | None:

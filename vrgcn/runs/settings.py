@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import as_written, build, flatten
-from vrgcn.targets.predicted import EDGES, RELATIONS, names_labels
-from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import AUTO, TrainConfig
 from vrgcn.training.interval import duration
 
@@ -29,51 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Settings")
-
-# Defaults of settings where pairs are predicted (docs/pairs.md has what they score). The model is
-# chosen by pilots (pair_settings.py), unless it or one of these settings is given: then it is the
-# GAE of Kipf and Welling in minibatches.
-PAIR_DEFAULTS: dict[str, Any] = {
-    "ratio": PAIR_RATIO,
-    "hidden": 64,
-    "layer_norm": False,
-    "epochs": 60,
-}
-CHOSEN_PAIRS: dict[str, Any] = {"model": "auto", "dropout": None}
-GIVEN_PAIRS: dict[str, Any] = {"model": "gcn", "dropout": 0.0}
-OF_PAIR_MODELS = (
-    *("model", "layers", "node_embeddings", "decoder"),
-    *("loss", "negatives", "negative_sampling", "temperature"),
-)
-# Where pairs are of a relation between kinds, recommendations matter. Minibatches of a given model
-# are of pairs.
-OF_RELATIONS: dict[str, Any] = {"metric": "ndcg@20"}
-GIVEN_RELATIONS: dict[str, Any] = {"batch_size": 4096}
-# Where a column of pairs is predicted, such as a rating.
-VALUE_DEFAULTS: dict[str, Any] = {
-    "ratio": PAIR_RATIO,
-    "model": "graphsage",
-    "layers": 1,
-    "hidden": 128,
-    "embedding": 64,
-    "dropout": 0.5,
-    "layer_norm": False,
-    "node_embeddings": True,
-    "decoder": "distmult",
-    "batch_size": 4096,
-    "epochs": 30,
-}
-# Where the edges of all relations are predicted.
-TRIPLE_DEFAULTS: dict[str, Any] = {
-    "model": "graphsage",
-    "layers": 0,
-    "embedding": 128,
-    "dropout": 0.3,
-    "layer_norm": False,
-    "decoder": "distmult",
-    "negatives": 1000,
-    "epochs": 60,
-}
 
 # Entries of config.toml that are no settings: the checksum of a graph whose split the run drew, and
 # the estimator that `auto` stood for.
@@ -226,22 +180,6 @@ class Settings:
 
         with memory_explained(graph, self.train):
             return build_network(self.model, graph, target, self.train.seed)
-
-
-def with_defaults(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by name with the defaults of pairs, if they ask for pairs."""
-    predict = values.get("predict")
-    if predict is None or names_labels(predict):
-        return dict(values)
-    if predict == RELATIONS:
-        return {**TRIPLE_DEFAULTS, **values}
-    if "." in predict:  # a column of a relation
-        return {**VALUE_DEFAULTS, **values}
-    of_relations = predict != EDGES
-    usual = PAIR_DEFAULTS | (OF_RELATIONS if of_relations else {})
-    if all(values.get(name) in (None, AUTO) for name in OF_PAIR_MODELS):
-        return {**usual, **CHOSEN_PAIRS, **values}
-    return {**usual, **GIVEN_PAIRS, **(GIVEN_RELATIONS if of_relations else {}), **values}
 
 
 def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:

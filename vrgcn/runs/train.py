@@ -16,7 +16,8 @@ from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_con
 from vrgcn.runs.job import Job
 from vrgcn.runs.resume import described, refuse_changes
 from vrgcn.runs.run import Run, load_run
-from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings, with_defaults
+from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.targets.usual import with_usual
 from vrgcn.training.listener import Callbacks
 from vrgcn.training.state import Epoch
 
@@ -62,7 +63,7 @@ def train(
             left_out = (*NOTED, *OF_COMMAND, *_SOURCE)
             settings = read_values(folder / CONFIG, Settings, left_out) | settings
         else:
-            settings = with_defaults(settings)
+            settings = with_usual(settings)
         found = build(Settings, settings | _source(graph, folder))
         if resume:
             refuse_changes(found, folder)

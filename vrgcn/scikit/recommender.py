@@ -28,9 +28,10 @@ from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
 from vrgcn.runs.config_file import build, check_known, setting_types
-from vrgcn.runs.settings import Settings, with_defaults
+from vrgcn.runs.settings import Settings
 from vrgcn.targets.opening import open_target
 from vrgcn.targets.spec import TargetSpec
+from vrgcn.targets.usual import with_usual
 from vrgcn.training.result import TrainResult
 
 KINDS = ("user", "item")
@@ -230,7 +231,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         if isinstance(self.random_state, int | np.integer):
             seed = int(self.random_state)
         values = {"predict": RELATION, "seed": seed, **given, **extra}
-        return build(Settings, with_defaults(values))
+        return build(Settings, with_usual(values))
 
     def _scorer(self) -> EmbeddedPairs:
         check_is_fitted(self, "model_")

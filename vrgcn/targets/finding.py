@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import cast
+from typing import Any, cast
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.targets.edges import EdgeTarget
 from vrgcn.targets.labels import Labels
 from vrgcn.targets.links import Links
+from vrgcn.targets.predicted import Kind
 from vrgcn.targets.relations import Relations
+from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.values import Values
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective, loss_settings
 from vrgcn.training.own_loss import Loss, OwnLoss
 from vrgcn.training.target import Target
 
+_OF_EDGES: dict[Kind, Callable[[Any, Graph, TrainConfig], EdgeTarget]] = {
+    "links": Links,
+    "values": Values,
+    "relations": Relations,
+}
 _MEMBERS = [name for name in (*Objective.__annotations__, *vars(Objective)) if name[0] != "_"]
 
 
@@ -31,23 +39,10 @@ def find_target(
     config = config or TrainConfig()
     if objective is not None:
         return Labels(_own_objective(objective, graph, config), graph)
-    return _of_edges(graph, config) or Labels(build_objective(graph, config), graph)
-
-
-def edge_target(graph: Graph, config: TrainConfig) -> EdgeTarget:
-    """Return the target of a graph whose pairs or triples are predicted."""
-    found = _of_edges(graph, config)
-    if found is None:
-        raise InputError("the graph has no pairs to predict")
-    return found
-
-
-def _of_edges(graph: Graph, config: TrainConfig) -> EdgeTarget | None:
-    if graph.triples is not None:
-        return Relations(graph.triples, graph, config)
-    if graph.pairs is None:
-        return None
-    return (Links if graph.pairs.target is None else Values)(graph.pairs, graph, config)
+    edges = scored_edges(graph)
+    if edges is None:
+        return Labels(build_objective(graph, config), graph)
+    return _OF_EDGES[edges.kind](edges, graph, config)
 
 
 def _own_objective(given: Objective | Loss, graph: Graph, config: TrainConfig) -> Objective:

@@ -10,7 +10,6 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import Pairs
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalModel
@@ -53,9 +52,9 @@ class Links(EdgeTarget):
     source: draws the terms of the loss
     """
 
-    def __init__(self, pairs: Pairs, graph: Graph, config: TrainConfig) -> None:
-        super().__init__(ScoredLinks(pairs), graph, config)
-        self.pairs = pairs
+    def __init__(self, edges: ScoredLinks, graph: Graph, config: TrainConfig) -> None:
+        super().__init__(edges, graph, config)
+        self.pairs = edges.pairs
         self.batch_size = config.batch_size
         self.pair_batches = config.pair_batches
         self._wanted, self._share, self._avoid = (
@@ -71,7 +70,7 @@ class Links(EdgeTarget):
             avoid=self._avoid,
         )
         self.temperature = config.temperature
-        self.name = f"pairs of {pairs.relation}, {self.loss_name}"
+        self.name = f"pairs of {self.pairs.relation}, {self.loss_name}"
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         kind = NodeBatches if self._by_nodes(model, graph) else PairBatches

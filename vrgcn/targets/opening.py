@@ -12,7 +12,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import SHARES, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.split import split_pairs
-from vrgcn.targets.predicted import RELATIONS, check_predicted, offered
+from vrgcn.targets.predicted import check_predicted, offered
 from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
 from vrgcn.triples.split import split_triples
 
@@ -27,7 +27,7 @@ def open_target(spec: TargetSpec, graph: Graph, folder: Path | None = None) -> G
     check_predicted(spec.predict, graph, folder)
     if spec.labels:
         return _labels(spec, graph, folder)
-    if spec.predict == RELATIONS:
+    if spec.kind == "relations":
         return _triples(spec, graph)
     return _pairs(spec, graph)
 

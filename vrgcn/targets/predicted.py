@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
@@ -29,9 +29,17 @@ _RECIPE = "import.json"
 _SHOWN = 20
 
 
-def names_labels(predict: str | None) -> bool:
-    """Return True if a text names labels of nodes, and no relation."""
-    return predict is None or _PAIRS.fullmatch(predict) is None
+Kind = Literal["labels", "links", "values", "relations"]
+
+
+def kind_of(predict: str | None) -> Kind:
+    """Return the kind of target that a text names: what is no relation is a column of labels."""
+    found = None if predict is None else _PAIRS.fullmatch(predict)
+    if found is None:
+        return "labels"
+    if any(found.group(2, 3)):
+        return "values"
+    return "relations" if predict == RELATIONS else "links"
 
 
 def predicts_labels(graph: Graph) -> bool:

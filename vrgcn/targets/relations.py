@@ -10,7 +10,7 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.triples import RELATIONS, Triples
+from vrgcn.graph.triples import RELATIONS
 from vrgcn.pairs.terms import PairLoss
 from vrgcn.targets.edges import EdgeTarget
 from vrgcn.targets.scored import ScoredRelations
@@ -25,8 +25,8 @@ class Relations(EdgeTarget):
     source: the queries and terms of the loss
     """
 
-    def __init__(self, triples: Triples, graph: Graph, config: TrainConfig) -> None:
-        super().__init__(ScoredRelations(triples), graph, config)
+    def __init__(self, edges: ScoredRelations, graph: Graph, config: TrainConfig) -> None:
+        super().__init__(edges, graph, config)
         if config.pair_batches == "nodes":
             raise InputError(
                 f"{setting('pair_batches', 'nodes')} is of one relation: minibatches of triples "
@@ -39,7 +39,7 @@ class Relations(EdgeTarget):
             )
         self.held_share = config.held_share if config.own_edges == "redraw" else None
         self.source = QuerySource(
-            triples,
+            edges.triples,
             cast(PairLoss, self.loss_name),
             config.negatives,
             config.negative_sampling,

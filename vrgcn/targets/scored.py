@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import MappingProxyType
+from typing import ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
@@ -20,7 +21,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
-from vrgcn.graph.triples import Triples
+from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.pairs.ranking import (
     USUAL,
@@ -40,6 +41,7 @@ from vrgcn.pairs.values import (
     value_metrics,
     value_rules,
 )
+from vrgcn.targets.predicted import Kind
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import AUTO
 from vrgcn.triples.ranking import (
@@ -57,12 +59,19 @@ S = TypeVar("S")
 class ScoredEdges(ABC, Generic[S]):
     """Edges that are predicted, and their scorers S.
 
+    kind: of target; predict: what the setting of that name says
     word: what they are called; noun: what a scorer gives them
+    identity: what tells them from others of the same kind
+    said: what there is to say of their split beside its rules
     usual_metric: the score that decides where none is named
     losses: by name, the usual one first
     """
 
+    kind: ClassVar[Kind]
     word, noun = "pairs", "scores"
+    said: tuple[str, ...] = ()
+    identity: Mapping[str, str] = MappingProxyType({})
+    predict: str
     usual_metric: str
     losses: tuple[str, ...]
     predicted: Pairs | Triples
@@ -154,6 +163,8 @@ class ScoredPairs(ScoredEdges[S]):
 
     def __init__(self, pairs: Pairs) -> None:
         self.predicted = self.pairs = pairs
+        self.predict, self.said = pairs.relation, pairs.said
+        self.identity = {"relation": pairs.relation}
 
     def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
         return self.embedded(decoder, embeddings, self.pairs.targets).score(rows)
@@ -170,6 +181,7 @@ class ScoredPairs(ScoredEdges[S]):
 class ScoredLinks(ScoredPairs[Scorer]):
     """Which nodes are linked by one relation."""
 
+    kind = "links"
     usual_metric = "auc"
     losses = ("logistic", *(name for name in LOSSES if name != "logistic"))
 
@@ -204,13 +216,13 @@ class ScoredLinks(ScoredPairs[Scorer]):
 class ScoredValues(ScoredPairs[ValueScorer]):
     """A number or a class on each edge of a relation."""
 
-    noun = "values"
+    kind, noun = "values", "values"
     embedded = EmbeddedValues
 
     def __init__(self, pairs: Pairs) -> None:
         super().__init__(pairs)
         assert pairs.target is not None
-        self.column = f"{pairs.relation}.{pairs.target.name}"
+        self.predict = f"{pairs.relation}.{pairs.target.name}"
         self.losses = ("cross-entropy",) if pairs.target.classes else NUMBER_LOSSES
         self.usual_metric = next(iter(value_metrics(pairs)))
 
@@ -218,7 +230,7 @@ class ScoredValues(ScoredPairs[ValueScorer]):
         metrics = value_metrics(self.pairs)
         if name not in metrics:
             raise InputError(
-                f"{setting('metric', name)} is no score of {self.column}: it has "
+                f"{setting('metric', name)} is no score of {self.predict}: it has "
                 f"{', '.join(metrics)}"
             )
         return metrics[name]
@@ -226,7 +238,7 @@ class ScoredValues(ScoredPairs[ValueScorer]):
     def find_loss(self, name: str) -> str:
         if name != AUTO and name not in self.losses:
             raise InputError(
-                f"{setting('loss', name)} is no loss of {self.column}: it has "
+                f"{setting('loss', name)} is no loss of {self.predict}: it has "
                 f"{', '.join(self.losses)}"
             )
         return super().find_loss(name)
@@ -259,7 +271,7 @@ class ScoredValues(ScoredPairs[ValueScorer]):
         return value_rules(self.pairs)
 
     def title(self, split: str) -> str:
-        return f"{len(self.pairs.split(split)):,} {split} pairs of {self.column}"
+        return f"{len(self.pairs.split(split)):,} {split} pairs of {self.predict}"
 
     def note(self, decoder: Decoder, embeddings: Tensor) -> str | None:
         return None  # values of pairs may be alike
@@ -268,7 +280,7 @@ class ScoredValues(ScoredPairs[ValueScorer]):
 class ScoredRelations(ScoredEdges[TripleScorer]):
     """The edges of all relations."""
 
-    word = "triples"
+    kind, word, predict = "relations", "triples", RELATIONS
     usual_metric = "mrr"
     losses = ("softmax", *(name for name in LOSSES if name != "softmax"))
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.targets.predicted import names_labels
+from vrgcn.targets.predicted import Kind, kind_of
 
 # Shares of training, validation and test pairs.
 PAIR_RATIO = (0.85, 0.05, 0.1)
@@ -93,14 +93,14 @@ class TargetSpec:
         return cls(**given)
 
     @property
-    def labels(self) -> bool:
-        """True if labels of nodes are predicted, and no pairs."""
-        return names_labels(self.predict)
+    def kind(self) -> Kind:
+        """The kind of target."""
+        return kind_of(self.predict)
 
     @property
-    def relation(self) -> str | None:
-        """The relation whose pairs are predicted, or "relations"; None for labels."""
-        return None if self.labels else self.predict
+    def labels(self) -> bool:
+        """True if labels of nodes are predicted, and no pairs."""
+        return self.kind == "labels"
 
     def elsewhere(self) -> Self:
         """Return the same target on another graph than the run's own: labels keep that graph's

@@ -9,7 +9,6 @@ from torch import nn
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import Pairs
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.heads import has_head
@@ -27,15 +26,14 @@ class Values(EdgeTarget):
     source: has the terms of the loss, every training pair
     """
 
-    def __init__(self, pairs: Pairs, graph: Graph, config: TrainConfig) -> None:
-        edges = ScoredValues(pairs)
+    def __init__(self, edges: ScoredValues, graph: Graph, config: TrainConfig) -> None:
         super().__init__(edges, graph, config)
-        self.pairs = pairs
+        self.pairs = edges.pairs
         self.pair_batches = config.pair_batches
         self.own_edges: OwnEdges = "keep" if config.own_edges == "auto" else config.own_edges
         share = config.held_share if self.own_edges == "redraw" else 1.0
         self.source = ValueSource(self.pairs, self.loss_name, share)
-        self.name = f"values of {edges.column}, {self.loss_name}"
+        self.name = f"values of {edges.predict}, {self.loss_name}"
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
         by_nodes = self.pair_batches == "nodes"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.files.mistakes import InputError
 from vrgcn.models.config import ModelConfig
+from vrgcn.targets.predicted import Kind
 from vrgcn.training.config import AUTO, TrainConfig
 
 if TYPE_CHECKING:
@@ -170,6 +171,12 @@ EVERY = SPACE | PAIR_SPACE | TRIPLE_SPACE
 OF_NODES = Space(SPACE, PORTFOLIO)
 OF_PAIRS = Space(PAIR_SPACE, PAIR_PORTFOLIO)
 OF_TRIPLES = Space(TRIPLE_SPACE, TRIPLE_PORTFOLIO)
+SPACES: dict[Kind, Space] = {
+    "labels": OF_NODES,
+    "links": OF_PAIRS,
+    "values": OF_PAIRS,
+    "relations": OF_TRIPLES,
+}
 
 
 @dataclass(frozen=True)
@@ -290,19 +297,13 @@ def _without(
     }
 
 
-def searched(
-    names: Sequence[str], *, pairs: bool, values: bool = False, triples: bool = False
-) -> tuple[str, ...]:
-    """Return the settings that a search varies: those of pairs in place of the default.
-
-    pairs: True if pairs are predicted; values: a column of them, which has no negatives
-    triples: True if the edges of all relations are predicted
-    """
-    if not (pairs or triples) or tuple(names) != tuple(SPACE):
+def searched(names: Sequence[str], kind: Kind) -> tuple[str, ...]:
+    """Return the settings that a search varies: those of a kind of target in place of the
+    default."""
+    if tuple(names) != tuple(SPACE):
         return tuple(names)
-    if triples:
-        return tuple(TRIPLE_SPACE)
-    return tuple(name for name in PAIR_SPACE if not values or name not in _OF_LINKS)
+    found = SPACES[kind].settings
+    return tuple(name for name in found if kind != "values" or name not in _OF_LINKS)
 
 
 def check_names(names: Sequence[str], among: Mapping[str, Choice | Range] = EVERY) -> None:

@@ -18,17 +18,18 @@ from vrgcn.engine.devices import use_threads
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
+from vrgcn.pairs.terms import LOSSES
 from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.runs.settings import (
     SEARCHED_MODEL,
     USUAL_TRAIN,
-    with_defaults,
 )
 from vrgcn.runs.settings import Settings as RunSettings
 from vrgcn.targets.finding import find_target
-from vrgcn.targets.predicted import RELATIONS
+from vrgcn.targets.scored import ScoredEdges, scored_edges
+from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
 from vrgcn.training.config import AUTO, TrainConfig, given_config
@@ -38,9 +39,8 @@ from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.pair_tuner import PairTuner
 from vrgcn.tuning.space import (
     NOT_RELATIONAL,
-    OF_PAIRS,
-    OF_TRIPLES,
     SPACE,
+    SPACES,
     Search,
     Settings,
     searched,
@@ -90,17 +90,43 @@ def tune(
     config = USUAL_TRAIN if config is None else given_config(config)
     limit = config.time_limit if time_limit is None else time_limit
     config = replace(config, time_limit=None)
-    if graph.pairs is not None or graph.triples is not None:
-        return _tune_pairs(
-            graph, model, config, trials, limit, search, baselines, folder, options or {},
-            verbose, on_begin, on_note,
-        )  # fmt: skip
+    edges = scored_edges(graph)
+    if edges is None:
+        _check_labels(graph)
+        given, fit = Settings(model or SEARCHED_MODEL, config), _fitting(baselines, graph)
+    else:
+        search = searched(search, edges.kind)
+        given, fit = _given(edges, model, config), _scoring(edges, baselines)
+    seconds, trials = _length(limit, trials)
+    use_threads(config.threads)
+    with ExitStack() as stack:
+        home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
+        home.mkdir(parents=True, exist_ok=True)
+        target, clock = find_target(graph, given.train), Clock(seconds)
+        study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
+        if folder is not None:
+            _refuse_another(home, study, _identity(graph, given, search, target))
+        on_begin()
+        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
+        space = (_space if edges is None else _edge_space)(given, graph, search, target, limit)
+        tuner = (Tuner if edges is None else PairTuner)(
+            graph, target, space, study, home, clock, leaderboard, options or {}, on_note
+        )
+        fit(tuner)
+        tuner.run(trials)
+        return tuner.finish()
+
+
+def _check_labels(graph: Graph) -> None:
     if graph.labels is None or not len(graph.train) or not len(graph.val):
         raise InputError(
             "tuning needs training and validation nodes with labels: give the graph a split, or "
             "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
         )
-    seconds, trials = _length(limit, trials)
+
+
+def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Tuner], None]:
+    """Return what fits the baselines of labels."""
     given_names = list(RECIPES) if baselines is None else list(baselines)
     names = [name for name in given_names if isinstance(name, str)]
     own = _own_baselines([each for each in given_names if not isinstance(each, str)], graph)
@@ -109,28 +135,44 @@ def tune(
         raise InputError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
     if graph.kinds is not None:  # labels spread between nodes of one kind
         names = [name for name in names if not RECIPES[name].smooth]
-    use_threads(config.threads)
-    with ExitStack() as stack:
-        home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(parents=True, exist_ok=True)
-        target = find_target(graph, config)
-        clock, given = Clock(seconds), Settings(model or SEARCHED_MODEL, config)
-        study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
-        if folder is not None:
-            _refuse_another(home, study, _identity(graph, given, search, target))
-        on_begin()
-        given = _settled(given, graph, limit)
-        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
-        left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
-        lacking = NOT_RELATIONAL if graph.kinds is not None else ()
-        space = Search(given, search, left_out, lacking)
-        tuner = Tuner(
-            graph, target, space, study, home, clock, leaderboard,
-            options or {}, on_note,
-        )  # fmt: skip
-        tuner.fit_baselines(names, own)
-        tuner.run(trials)
-        return tuner.finish()
+    return lambda tuner: tuner.fit_baselines(names, own)
+
+
+def _scoring(edges: ScoredEdges[Any], baselines: Sequence[Any] | None) -> Callable[[Tuner], None]:
+    """Return what scores the simple rules of edges."""
+    if not len(edges.predicted.val):
+        raise InputError("tuning needs validation pairs: split the graph with some, by the ratio")
+    if baselines:
+        raise InputError("baselines: those of pairs are simple rules, all of them or none, ()")
+    return (lambda tuner: None) if baselines is not None else Tuner.fit_rules
+
+
+def _given(edges: ScoredEdges[Any], model: ModelConfig | None, config: TrainConfig) -> Settings:
+    """Return the settings that are tried first for edges; those that are usual, where none are
+    given."""
+    usual = build(RunSettings, with_usual({"predict": edges.predict}))
+    train = usual.train if config == USUAL_TRAIN else config
+    loss = next((name for name in LOSSES if name == edges.losses[0]), None)
+    if train.loss == AUTO and loss is not None:  # which is searched
+        train = replace(train, loss=loss)
+    return Settings(usual.model if model is None else model, train)
+
+
+def _space(
+    given: Settings, graph: Graph, search: Sequence[str], target: Target, limit: str | None
+) -> Search:
+    given = _settled(given, graph, limit)
+    left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
+    return Search(given, search, left_out, NOT_RELATIONAL if graph.kinds is not None else ())
+
+
+def _edge_space(
+    given: Settings, graph: Graph, search: Sequence[str], target: Target, limit: str | None
+) -> Search:
+    model, train, _ = settle(given.model, given.train, graph, compare=False)
+    edges = scored_edges(graph)
+    assert edges is not None
+    return Search(Settings(model, train), search, among=SPACES[edges.kind])
 
 
 def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | None]:
@@ -143,61 +185,6 @@ def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | 
     if trials is None and seconds is None:
         return None, TRIALS_BY_DEFAULT
     return seconds, trials
-
-
-def _tune_pairs(
-    graph: Graph,
-    model: ModelConfig | None,
-    config: TrainConfig,
-    trials: int | None,
-    limit: str | None,
-    search: Sequence[str],
-    baselines: Sequence[Any] | None,
-    folder: str | Path | None,
-    options: dict[str, Any],
-    verbose: bool,
-    on_begin: Callable[[], None],
-    on_note: Callable[[str], None],
-) -> TuneResult:
-    """The same for pairs and triples: simple rules first, then networks; nothing is averaged."""
-    pairs, predicted = graph.pairs, graph.pairs or graph.triples
-    assert predicted is not None
-    if not len(predicted.val):
-        raise InputError("tuning needs validation pairs: split the graph with some, by the ratio")
-    if baselines:
-        raise InputError("baselines: those of pairs are simple rules, all of them or none, ()")
-    seconds, trials = _length(limit, trials)
-    values = pairs is not None and pairs.target is not None
-    names = searched(search, pairs=True, values=values, triples=pairs is None)
-    predict = RELATIONS if pairs is None else pairs.relation
-    if pairs is not None and pairs.target is not None:
-        predict = f"{predict}.{pairs.target.name}"
-    usual = build(RunSettings, with_defaults({"predict": predict}))
-    if model is None:
-        model = usual.model
-    if config == USUAL_TRAIN:
-        config = usual.train
-    if not values and config.loss == AUTO:
-        config = replace(config, loss="softmax" if pairs is None else "logistic")
-    use_threads(config.threads)
-    with ExitStack() as stack:
-        home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
-        home.mkdir(parents=True, exist_ok=True)
-        target = find_target(graph, config)
-        clock, given = Clock(seconds), Settings(model, config)
-        study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
-        if folder is not None:
-            _refuse_another(home, study, _identity(graph, given, names, target))
-        on_begin()
-        settled, train, _ = settle(model, config, graph, compare=False)
-        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
-        among = OF_TRIPLES if pairs is None else OF_PAIRS
-        space = Search(Settings(settled, train), names, among=among)
-        tuner = PairTuner(graph, target, space, study, home, clock, leaderboard, options, on_note)
-        if baselines is None:
-            tuner.fit_rules()
-        tuner.run(trials)
-        return tuner.finish()
 
 
 def _settled(given: Settings, graph: Graph, limit: str | None) -> Settings:

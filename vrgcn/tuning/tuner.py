@@ -25,7 +25,6 @@ from vrgcn.baselines.past import past_of
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.work import cheap_first, fit_seconds
 from vrgcn.costs.choice import choose_estimator, work
-from vrgcn.costs.order import build_for
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.sizes import bytes_text
@@ -36,6 +35,7 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.runs.auto_settings import few_labels
+from vrgcn.runs.building import build_network
 from vrgcn.runs.folder import (
     AVERAGED,
     BASELINES,
@@ -213,6 +213,17 @@ class Tuner:
             first = [*own, *cheap_first(RECIPES, problem)]
             kept = {name: self.baselines[name] for name in first if name in self.baselines}
             self.baselines = kept | self.baselines
+
+    def fit_rules(self) -> None:
+        """Score the simple rules that stand beside the target on the validation split."""
+        clock, before = Clock(), 0.0
+        width = self.search.given.model.embedding
+        for title, scores in self.target.simple_scores(("val",), width):
+            took = clock.used - before
+            ended = Tried(-1, "complete", scores["val"], {}, 0, took, None, title)
+            before = clock.used
+            self.baselines[title] = ended
+            self._note(ended)
 
     def _too_slow(self, name: str, problem: Problem) -> bool:
         """Return True if a baseline would take longer than baselines may, by its counted seconds
@@ -474,10 +485,11 @@ class Tuner:
     def _job(self, settings: Settings) -> Job:
         """The training of a trial."""
         target = find_target(self.untested, settings.train)
+        target.tested = False
         return prepare(self._build(settings), self.untested, settings.train, target)
 
     def _build(self, settings: Settings) -> nn.Module:
-        return build_for(settings.model, self.graph, self.target.outputs, settings.train.seed)
+        return build_network(settings.model, self.graph, self.target, settings.train.seed)
 
     def _cost(self, job: Job) -> float:
         """Return the counted cost of an epoch. Raise if a trial does not fit: if memory runs out, a

@@ -14,7 +14,7 @@ from vrgcn.files.parsing import parse_json, read_json
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import METRICS, RESULT, read_config
-from vrgcn.runs.run import graph_source, predicted_relation
+from vrgcn.runs.run import graph_source
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.tasks import find_task, tasks_scored_by
 from vrgcn.tasks.metrics import LabelMetric, titled_metric
@@ -91,7 +91,7 @@ class Record:
 
     @property
     def predicts_pairs(self) -> bool:
-        return predicted_relation(self.config) is not None
+        return not TargetSpec.of(self.config).labels
 
     def better(self, score: float, other: float) -> bool:
         """Return True if a score is better than another; for an unknown metric, larger is
@@ -187,7 +187,7 @@ def _target_name(config: Mapping[str, Any]) -> tuple[str, str]:
     """Name what is predicted, "" for labels, and its split: scores of other pairs, or of nodes that
     were split otherwise, are not comparable."""
     spec = TargetSpec.of(config)
-    return spec.relation or "", spec.split_name
+    return "" if spec.labels else str(spec.predict), spec.split_name
 
 
 def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:
