@@ -4,58 +4,21 @@ rows, and score them alike."""
 from __future__ import annotations
 
 import ast
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 import vrgcn as package
-from vrgcn import Graph
-from vrgcn.pages.compared import MODEL
+from tests.targets.shop import LIKED, STARS, evaluated, save
 from vrgcn.pages.runs.records import read_runs
 from vrgcn.pages.runs.scores import RunScores, Scorer
 from vrgcn.runs.run import open_run_graph
 
-LIKED = "user-liked-item"
-STARS = f"{LIKED}.stars"
-USERS, ITEMS = 60, 12
 MOMENTS = {"train_until": "2026-04", "val_until": "2026-05"}
 SPLITS = ("split_pairs", "split_triples", "split_by_time", "random_split")
-WORDS = np.array(["train", "train", "train", "val", "test"])
-
-
-def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Users with a label and the day they came; each likes four items, on days of their own."""
-    draw = np.random.default_rng(0)
-    days = np.datetime64("2026-01-15") + 30 * (np.arange(USERS) % 6)
-    churned = np.where(np.arange(USERS) % 2, "yes", "no")
-    users = pd.DataFrame({"id": range(USERS), "age": draw.normal(size=USERS), "came": days})
-    users["churned"], users["split"] = churned, np.roll(WORDS, 1)[np.arange(USERS) % 5]
-    edges = np.arange(4 * USERS)
-    likes = pd.DataFrame({"user": edges // 4, "item": (edges // 4 + edges % 4 * 5) % ITEMS})
-    likes["stars"] = (edges * 7 % 5 + draw.normal(size=len(edges))).round(2)
-    likes["time"] = np.datetime64("2026-01-10") + 30 * (edges * 5 % 6)
-    likes["part"] = WORDS[edges * 3 % 5]
-    return users, likes
-
-
-def save(folder: Path, split: str | None = "split") -> Path:
-    users, likes = tables()
-    Graph.from_tables(
-        {"user": users, "item": pd.DataFrame({"id": range(ITEMS)})},
-        {("user", "liked", "item"): likes},
-        label="user.churned",
-        split=None if split is None else f"user.{split}",
-        drop=() if split else "user.split",
-        keep=["user.came=date", "liked.stars", "liked.time=date", "liked.part=split"],
-        out=folder,
-    )
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -104,14 +67,6 @@ CASES: dict[str, tuple[bool, dict[str, Any], int, str]] = {
         *(48, "split by the column part"),
     ),
 }
-
-
-def evaluated(run: Path, metric: str) -> float:
-    """The test score that `vrgcn evaluate` wrote."""
-    found = json.loads((run / "evaluation-test.json").read_text())
-    if "metric" in found:
-        return float(found["scores"]["test"])
-    return float(found["scores"][MODEL][metric.lower()])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -10,7 +10,6 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.values import EmbeddedValues, GlobalMean, score_values
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.finding import find_target
-from vrgcn.targets.usual import with_usual
 
 RATED = ("user", "rated", "item")
 
@@ -77,24 +76,3 @@ def test_the_usual_metric_is_the_error_and_smaller_is_better() -> None:
     assert target.metric.title == "RMSE"
     assert target.better(0.8, 0.9)
     assert target.name == "values of user-rated-item.rating, mse"
-
-
-@pytest.mark.parametrize(
-    ("config", "error"),
-    [
-        (
-            {"metric": "auc"},
-            r'metric="auc" is no score of user-rated-item.rating: it has rmse, mae',
-        ),
-        ({"loss": "bpr"}, r'loss="bpr" is no loss of user-rated-item.rating: it has mse, mae'),
-    ],
-)
-def test_scores_and_losses_of_links_are_refused(config: dict[str, str], error: str) -> None:
-    graph = split_pairs(movies(), "user-rated-item.rating")
-    with pytest.raises(ValueError, match=error):
-        find_target(graph, TrainConfig(**config))
-
-
-def test_a_column_has_defaults_of_its_own() -> None:
-    assert with_usual({"predict": "user-rated-item.rating"})["decoder"] == "distmult"
-    assert with_usual({"predict": "user-rated-item"}).get("decoder") is None
