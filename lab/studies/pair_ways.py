@@ -306,7 +306,7 @@ OWN_EDGES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def _embeddings(model: PairModel, graph: Graph) -> Tensor:
-    return predict(model, graph) if graph.kinds is None else predict(model, graph, kind="all")
+    return predict(model, graph, kind="all")
 
 
 def compare_own_edges(

@@ -26,7 +26,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_has_three_kinds_and_four_relations_of_the_sizes_asked_for(folder: Path) -> None:
     assert verify_graph(folder) is None
     graph = load_graph(folder)
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"user": 600, "item": 350, "shop": 50}
     assert dict(graph.kinds.widths) == {"user": 6, "item": 3, "shop": 0}
     assert list(graph.relations)[::2] == [f"{s}-{name}-{t}" for s, name, t, _ in RELATIONS]

@@ -22,7 +22,6 @@ def store(cls: type) -> object:
 def test_a_multigraph_of_kinds_becomes_kinds_and_relations() -> None:
     G = store(networkx.MultiDiGraph)
     graph = Graph.from_networkx(G, label="user.churned", ratio=(0.4, 0.3, 0.3))
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"user": 3, "item": 2}
     given = [name for name, part in graph.relations.items() if part.reverse_of is None]
     assert sorted(given) == ["user-bought-item", "user-follows-user", "user-viewed-item"]

@@ -56,7 +56,6 @@ def dense(graph: Graph, relation: str) -> list[list[float]]:
 
 def rows(graph: Graph, kind: str) -> dict[str, list[float]]:
     """Features of a kind by name, without the name of the kind."""
-    assert graph.kinds is not None
     assert graph.names.features is not None
     own, columns = graph.kinds.range(kind), graph.kinds.columns(kind)
     x = graph.features.to_dense()[own.start : own.stop]
@@ -66,7 +65,6 @@ def rows(graph: Graph, kind: str) -> dict[str, list[float]]:
 
 def test_tables_become_ranges_of_one_numbering(files: Path) -> None:
     graph, _ = imported()
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"user": 3, "item": 2, "shop": 2}
     assert graph.target == "user"
     assert graph.names.ids_of("user").to_pylist() == [1, 2, 3]
@@ -183,7 +181,6 @@ def test_a_column_names_the_relations_of_a_table(files: Path) -> None:
     spec = ImportSpec(edges=Path("triples.csv"), relation_column="rel", out=Path("graph"))
     summary = import_tables(spec)
     graph = load_graph("graph")
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"node": 3}
     assert list(graph.relations)[::2] == ["node-/x/knows-node", "node-likes-node"]
     assert dense(graph, "node-likes-node") == [[0, 0, 0], [1, 0, 0], [1, 0, 0]]
@@ -204,7 +201,6 @@ def test_two_kinds_with_a_column_of_relations(files: Path) -> None:
 
 def test_rows_of_edges_become_nodes(files: Path) -> None:
     graph, _ = imported(rows_as_nodes=("bought",))
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"user": 3, "item": 2, "shop": 2, "bought": 4}
     assert list(graph.relations)[:4:2] == ["user-from-bought", "bought-to-item"]
     assert rows(graph, "bought")["rating"] == [5, 1, 3, 3]
@@ -257,7 +253,6 @@ def test_dangling_ids_may_be_skipped_or_added(files: Path) -> None:
     assert summary.relations[0].skipped == 2
     assert any("skipped 2 of 3 rows" in warning for warning in summary.warnings)
     added, summary = imported("added", unknown_nodes="add")
-    assert added.kinds is not None
     assert dict(added.kinds.sizes) == {"user": 4, "item": 3, "shop": 2}
     assert added.names.ids_of("item").to_pylist() == [1, 2, 8]
     assert rows(added, "item")["price"] == [10, 20, 15]
@@ -325,7 +320,6 @@ def test_a_features_file_belongs_to_a_kind(files: Path) -> None:
     np.save("x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save("shops.npy", np.ones((2, 1), np.float32))
     graph, _ = imported(features_file=("item=x.npy", "shop=shops.npy"), drop=("bought.rating",))
-    assert graph.kinds is not None
     assert dict(graph.kinds.widths) == {"user": 3, "item": 3, "shop": 1}
     assert list(rows(graph, "item").values()) == [[0, 3], [1, 4], [2, 5]]
 
@@ -461,12 +455,11 @@ def test_like_makes_nodes_of_rows_again(files: Path) -> None:
 def test_a_single_file_may_have_an_equals_sign_in_its_name(files: Path) -> None:
     (files / "a=b.csv").write_text(FILES["follows.csv"])
     import_tables(ImportSpec(edges=Path("a=b.csv"), out=Path("graph")))
-    assert load_graph("graph").kinds is None
+    assert not load_graph("graph").kinds.named
 
 
 def test_one_named_kind_has_its_relations(files: Path) -> None:
     graph, _ = imported(nodes=NODES[:1], edges=EDGES[1:2])
-    assert graph.kinds is not None
     assert dict(graph.kinds.sizes) == {"user": 3}
     assert rows(graph, "user")["age"] == [30, 40, 50]
     assert verify_graph("graph") is None

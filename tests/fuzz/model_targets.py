@@ -227,7 +227,7 @@ def _read(folder: Path) -> None:
 
 def _use(graph: Graph, saved: SavedModel) -> None:
     """Predict nodes; score pairs or triples if the model is one of them."""
-    outputs = predict(saved, graph, kind=None if graph.kinds is None else "all")
+    outputs = predict(saved, graph, kind="all")
     model = saved.model
     if not isinstance(model, PairModel):
         if graph.task == "classes":

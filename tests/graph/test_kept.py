@@ -14,7 +14,7 @@ RATED = ("user", "rated", "item")
 
 def of_edges(graph: Graph, name: str, owner: str = "edges") -> dict[tuple[int, int], float]:
     """The value of each edge, by its source and target."""
-    A = graph.relations[owner].adjacency if graph.kinds is not None else graph.adjacency
+    A = graph.edges[owner]
     ends = zip(A.indices.tolist(), A.row_of_entry.tolist(), strict=True)
     return dict(zip(ends, graph.kept[owner][name].values.tolist(), strict=True))
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from vrgcn import Graph
+from vrgcn.graph.kinds import Kinds
 
 BOUGHT, FOLLOWS = ("user", "bought", "item"), ("user", "follows", "user")
 
@@ -32,7 +33,6 @@ def dense(graph: Graph, name: str) -> torch.Tensor:
 
 def test_kinds_are_ranges_of_one_numbering() -> None:
     kinds = store().kinds
-    assert kinds is not None
     assert kinds.names == ("user", "item", "shop")
     assert [kinds.range(name) for name in kinds.names] == [range(3), range(3, 5), range(5, 7)]
     assert kinds.of(torch.arange(7)).tolist() == [0, 0, 0, 1, 1, 2, 2]
@@ -96,7 +96,6 @@ def test_features_have_columns_of_their_kind() -> None:
         *([0, 0, 0], [0, 0, 0]),
     ]
     assert graph.names.features == ["user.age", "user.income", "item.0"]
-    assert graph.kinds is not None
     assert graph.kinds.columns("item") == range(2, 3)
 
 
@@ -150,11 +149,16 @@ def test_inductive_training_sees_no_edge_of_a_hidden_node() -> None:
     assert part.relations["user-follows-user"].num_edges == 0
 
 
-def test_a_graph_without_kinds_has_no_relations() -> None:
-    graph = Graph([[0], [1]], torch.ones(2, 1))
-    assert graph.kinds is None
-    assert not graph.relations
+def test_a_graph_of_one_table_has_one_kind_without_a_name_and_one_relation() -> None:
+    graph = Graph([[0], [1]], torch.ones(2, 3), [0, 1])
+    assert graph.kinds == Kinds({"": 2}, "", {"": 3})
+    assert not graph.kinds.named
+    assert list(graph.relations) == list(graph.edges) == ["edges"]
+    assert graph.relations["edges"].adjacency is graph.adjacency
+    assert graph.relations["edges"].reverse_of is None
     assert graph.target is None
+    assert graph.with_features(torch.ones(2, 1)).kinds.widths == {"": 1}
+    assert store().only(store().relations["user-bought-item"]).kinds == Kinds({"": 7}, "", {"": 3})
 
 
 def test_hetero_data_comes_and_goes() -> None:

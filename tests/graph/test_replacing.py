@@ -112,7 +112,7 @@ def test_new_edges_drop_their_columns_and_what_was_computed_or_hidden_by_them() 
     made = graph()
     A = kept_entries(made.adjacency, torch.tensor([True, False, True]))
     other = made.replace(edges={"edges": A})
-    assert dropped(made, other) == {"adjacency", "kept", "visible", "derived", "sums"}
+    assert dropped(made, other) == {"adjacency", "relations", "kept", "visible", "derived", "sums"}
     assert other.edge_index().tolist() == [[0, 2], [1, 3]]
     assert other.kept == {"nodes": made.kept["nodes"]}
     assert other.visible is other.derived is other.sums is None

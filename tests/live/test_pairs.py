@@ -23,7 +23,7 @@ def recommended(saved: SavedModel, graph: Graph, source: int, top: int) -> list[
     pairs = graph.pairs
     assert pairs is not None
     model: Any = saved.model
-    embeddings = predict(saved, graph, kind=None if graph.kinds is None else "all")
+    embeddings = predict(saved, graph, kind="all")
     scorer = EmbeddedPairs(model.decoder, embeddings, pairs.targets)
     first = torch.tensor([pairs.sources.start + source])
     [best] = best_partners(scorer, pairs, first, top)

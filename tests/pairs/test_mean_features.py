@@ -28,7 +28,6 @@ def movies(*, keep: list[str]) -> Graph:
 def column(graph: Graph, name: str) -> list[float]:
     names = graph.names.features or []
     kind = name.partition(".")[0]
-    assert graph.kinds is not None
     rows = graph.kinds.range(kind)
     return graph.features.to_dense()[rows.start : rows.stop, names.index(name)].tolist()
 

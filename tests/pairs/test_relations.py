@@ -40,7 +40,6 @@ def store(users: int = 40, items: int = 24) -> Graph:
 
 
 def kinds_of(graph: Graph) -> Kinds:
-    assert graph.kinds is not None
     return graph.kinds
 
 

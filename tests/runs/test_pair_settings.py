@@ -51,7 +51,7 @@ class Pilots:
 def chosen(monkeypatch: pytest.MonkeyPatch, pilots: Pilots, graph: Graph, **given: Any) -> Settings:
     monkeypatch.setattr(pair_settings, "pilot", pilots)
     notes: list[str] = []
-    predict = "edges" if graph.kinds is None else BOUGHT
+    predict = BOUGHT if graph.kinds.named else "edges"
     found = settings(predict, **given).settled(graph, notes.append)
     assert len(notes) == bool(pilots.jobs)
     return found

@@ -58,7 +58,6 @@ SOME = torch.tensor([4, 19, 0, 8, 23])
 
 def made_model(cls: type[RelationalModel] = RelationalSAGE, **changes: Any) -> RelationalModel:
     torch.manual_seed(7)
-    assert GRAPH.kinds is not None
     given = {
         "rows": {"shop": SHOPS, "item": ITEMS},
         "dropout": 0.0,
@@ -87,7 +86,6 @@ def dense_matrix(name: str, rule: str) -> Tensor:
 
 def dense_outputs(model: RelationalModel) -> Tensor:
     kinds = GRAPH.kinds
-    assert kinds is not None
     assert model.encoder is not None
     h = GRAPH.features.to_dense() @ model.encoder.weight
     parts = {table.kind: table.rows for table in model.rows}
@@ -241,7 +239,6 @@ def test_relations_that_do_not_end_in_a_level_cost_no_rows() -> None:
     assert bought.rows is not None
     assert bought.rows.tolist() == [0, 1, 2, 3]  # user 23 bought nothing
     kinds = GRAPH.kinds
-    assert kinds is not None
     assert not bool((kinds.of(last.nodes) == 2).any())  # no shop is one hop from a user
 
 

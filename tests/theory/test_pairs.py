@@ -71,7 +71,6 @@ def kinds_graph() -> Graph:
 
 def kinds_model(graph: Graph, encoder: str, decoder: str, layers: int = 2) -> PairModel:
     assert graph.pairs is not None
-    assert graph.kinds is not None
     torch.manual_seed(layers)
     settings: dict[str, Any] = {"layers": layers, "classes": WIDTH}
     if encoder == "lightgcn":

@@ -39,7 +39,6 @@ def problem(layers: int, decoder: str) -> tuple[Graph, PairModel]:
         model="graphsage", hidden=5, layers=layers, dropout=0.0, layer_norm=False, bases=2
     )
     triples = triples_of(graph)
-    assert graph.kinds is not None
     network = build_relational(
         config, graph.kinds, graph.relations.values(), WIDTH, 0, triples.kinds
     )

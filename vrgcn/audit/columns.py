@@ -53,7 +53,7 @@ class SparseFeatures:
 
 def columns_of(graph: Graph, kind: str | None) -> range:
     """The feature columns of a kind; of all nodes where there are no kinds."""
-    if graph.kinds is None or kind is None:
+    if kind is None:
         return range(graph.num_features)
     return graph.kinds.columns(kind)
 

@@ -36,13 +36,13 @@ def columns_made_of_pairs(graph: Graph, budget: Budget) -> Iterator[Finding]:
     if pairs is None or not (len(pairs.val) or len(pairs.test)):
         return
     held = torch.cat([pairs.val, pairs.test])
-    ends: dict[str | None, tuple[range, Tensor, Tensor]] = {}
-    for end, kind in enumerate(pairs.kinds or (None, None)):
+    ends: dict[str, tuple[range, Tensor, Tensor]] = {}
+    for end, kind in enumerate(pairs.kinds):
         span = pairs.targets if end else pairs.sources
         trained, later = (
             torch.bincount(part[:, end], minlength=graph.num_nodes) for part in (pairs.train, held)
         )
-        if kind in ends and pairs.kinds is None:  # both ends of nodes without kinds count together
+        if kind in ends and not kind:  # both ends of nodes without kinds count together
             trained, later = trained + ends[kind][1], later + ends[kind][2]
         ends[kind] = span, trained, later
     for kind, (span, trained, later) in ends.items():

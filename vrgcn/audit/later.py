@@ -16,6 +16,7 @@ from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import NODES
 from vrgcn.graph.until import Until
 
 SHARE = 0.001  # of nodes with a later date
@@ -50,7 +51,7 @@ class Later:
             for owner, columns in graph.kept.items()
             if time_column in columns or any(each.kind == "date" for each in columns.values())
         }
-        kinds = {"nodes"} if graph.kinds is None else {*graph.kinds.names}
+        kinds = {kind or NODES for kind in graph.kinds.names}
         found = Until(until)
         return Later(found, frozenset(timed - kinds), bool(timed & kinds), _origins(folder))
 
@@ -75,12 +76,10 @@ def later_things(graph: Graph, later: Later) -> Iterator[Finding]:
     """
     predicted = None if graph.pairs is None else graph.pairs.relation
     if not later.nodes_dated:
-        for relation in graph.relations.values():
-            name = relation.name
-            if relation.reverse_of is None and name != predicted and name not in later.dated:
+        for name in graph.edges if graph.kinds.named else ():
+            if name != predicted and name not in later.dated:
                 yield _timeless(name, later)
-    kinds = [None] if graph.kinds is None else list(graph.kinds.names)
-    for kind in kinds:
+    for kind in graph.kinds.names:
         yield from _dates(graph, kind, later)
 
 
@@ -95,16 +94,13 @@ def _timeless(relation: str, later: Later) -> Finding:
     )
 
 
-def _dates(graph: Graph, kind: str | None, later: Later) -> Iterator[Finding]:
+def _dates(graph: Graph, kind: str, later: Later) -> Iterator[Finding]:
     """Columns of dates that are later than the cut-off in nodes that were there by then."""
-    kinds, relations = graph.kinds, graph.relations.values()
-    matrices = [graph.adjacency] if kinds is None else [part.adjacency for part in relations]
     there = torch.zeros(graph.num_nodes, dtype=torch.bool)
-    for A in matrices:
+    for A in graph.edges.values():
         there[A.indices] = True
         there[A.row_of_entry] = True
-    span = range(graph.num_nodes) if kinds is None or kind is None else kinds.range(kind)
-    nodes = torch.arange(span.start, span.stop)
+    nodes = graph.kinds.nodes(kind)
     nodes = sample(nodes[there[nodes]], _NODES)
     if not len(nodes) or not later.origins or not later.until.is_date:
         return

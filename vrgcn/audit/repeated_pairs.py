@@ -50,12 +50,7 @@ def pairs_in_messages(graph: Graph, budget: Budget) -> Iterator[Finding]:
     if not len(held):
         return
     held = held[sample(torch.arange(len(held)), _PAIRS)]
-    matrices = {
-        name: part.adjacency for name, part in graph.relations.items() if not part.reverse_of
-    }
-    if graph.kinds is None:
-        matrices = {pairs.relation: graph.adjacency}
-    for name, A in matrices.items():
+    for name, A in graph.edges.items():
         found = _share(A, held, budget)
         if found is None:
             continue

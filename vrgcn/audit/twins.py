@@ -111,13 +111,8 @@ def _bits(values: Tensor) -> Tensor:
 
 def neighbour_keys(graph: Graph) -> Tensor:
     """(nodes,) a number for each node's set of neighbours."""
-    matrices = (
-        [graph.adjacency]
-        if graph.kinds is None
-        else [relation.adjacency for relation in graph.relations.values()]
-    )
     keys = torch.zeros(graph.num_nodes, dtype=torch.int64)
-    for number, A in enumerate(matrices):
-        weights = _weights(graph.num_nodes, seed=3 + number)
+    for number, relation in enumerate(graph.relations.values()):
+        A, weights = relation.adjacency, _weights(graph.num_nodes, seed=3 + number)
         keys.index_add_(0, A.row_of_entry.long(), weights[A.indices.long()])
     return keys

@@ -135,8 +135,8 @@ def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[S
         graph = opened.graph
         kind = asked_kind(graph, of)
         if options.nodes is None:
-            nodes = None if kind is None or graph.kinds is None else graph.kinds.nodes(kind)
-        elif kind is None and graph.kinds is not None:
+            nodes = None if kind is None else graph.kinds.nodes(kind)
+        elif kind is None and graph.kinds.named:
             raise InputError(
                 f"--nodes: ids belong to a kind; say which with --of, one of "
                 f"{', '.join(graph.kinds.names)}"
@@ -149,7 +149,7 @@ def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[S
 
 def asked_kind(graph: Graph, of: str | None) -> str | None:
     """Return the kind of nodes that --of asks for; None for nodes of all kinds."""
-    if graph.kinds is None:
+    if not graph.kinds.named:
         if of not in (None, ALL):
             raise InputError(f"--of {of}: the graph has no kinds of nodes; leave it out")
         return None

@@ -58,7 +58,7 @@ def run(options: InfoOptions) -> None:
         print_table(table)
     print_table(_table_1(found))
     lines = _lines(found, opened.scaling)
-    if opened.graph.kinds is not None:
+    if opened.graph.kinds.named:
         del lines["entries"]
         lines["edges"] = _edges_of_relations(opened.graph, found)
     width = max(map(len, lines))
@@ -110,7 +110,7 @@ def _kinds(graph: Graph) -> Iterator[Table]:
     from vrgcn.pages.terminal import text_table
 
     kinds = graph.kinds
-    if kinds is None:
+    if not kinds.named:
         return
     known = {name: int(graph.labelled[kinds.nodes(name)].sum()) for name in kinds.names}
     rows = [
@@ -136,10 +136,9 @@ def _kinds(graph: Graph) -> Iterator[Table]:
 
 
 def _edges_of_relations(graph: Graph, found: Statistics) -> str:
-    given = sum(each.reverse_of is None for each in graph.relations.values())
     return (
-        f"{graph.num_edges:,} of {given:,} relations; E counts pairs of nodes that any relation "
-        f"joins, in both directions; {found.isolated:,} nodes without any"
+        f"{graph.num_edges:,} of {len(graph.edges):,} relations; E counts pairs of nodes that any "
+        f"relation joins, in both directions; {found.isolated:,} nodes without any"
     )
 
 

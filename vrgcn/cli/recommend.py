@@ -87,8 +87,9 @@ def _recommend(options: RecommendOptions, out: Path) -> str:
         pairs, scorer = found.edges.partners(found.decoder, found.embeddings, options.relation)
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if options.for_ is not None:
-            kind = None if pairs.kinds is None else pairs.kinds[0]
-            sources = read_nodes(options.for_, graph.names, graph.num_nodes, kind, "--for")
+            sources = read_nodes(
+                options.for_, graph.names, graph.num_nodes, pairs.kinds[0], "--for"
+            )
         count = 0
         with scored_file(out, graph, pairs, ranked=True) as file:
             for best in best_partners(scorer, pairs, sources, options.top):

@@ -257,8 +257,6 @@ def _memory(
 
 def _matrices(graph: Graph) -> list[CSR]:
     """Return the matrices that hold the edges: one, or one for each relation and its reverse."""
-    if graph.kinds is None:
-        return [graph.adjacency]
     return [relation.adjacency for relation in graph.relations.values()]
 
 

@@ -57,7 +57,7 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
     if is_plugin_model(config.model):
         _check_plugin(config, graph)
     settled = settle_order(config, graph)
-    if graph.kinds is not None and config.model != "mlp":
+    if graph.kinds.named and config.model != "mlp":
         edges = scored_edges(graph)
         targets = None if edges is None else edges.predicted.kinds
         return build_relational(
@@ -75,7 +75,7 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
 
 
 def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
-    if graph.kinds is not None and not graph.kinds.widths.get(graph.target or "", 0):
+    if graph.kinds.named and not graph.kinds.widths.get(graph.target or "", 0):
         what = (
             "embeds no pairs of several kinds of nodes: take graphsage or gcn"
             if graph.target is None
@@ -93,7 +93,7 @@ def _check_no_relations(config: ModelConfig, graph: Graph) -> None:
 
 def _check_plugin(config: ModelConfig, graph: Graph) -> None:
     for cannot, what in (
-        (graph.kinds is not None, "graphs of several kinds"),
+        (graph.kinds.named, "graphs of several kinds"),
         (scored_edges(graph) is not None, "pairs"),
     ):
         if cannot:

@@ -23,8 +23,8 @@ class IdColumns:
     @staticmethod
     def about(names: Names, nodes: Tensor) -> IdColumns:
         """Return the columns for some nodes: without their kind if all are of one."""
-        if names.kinds is None or not len(nodes):
-            return IdColumns(names, None if names.kinds is None else names.kinds.target)
+        if not names.kinds.named or not len(nodes):
+            return IdColumns(names, names.kinds.target)
         number = names.kinds.of(nodes)
         one = bool((number == number[0]).all())
         return IdColumns(names, names.kinds.names[int(number[0])] if one else None)
@@ -32,7 +32,7 @@ class IdColumns:
     @property
     def fields(self) -> list[tuple[str, pa.DataType]]:
         """Names and types of the columns."""
-        if self.names.kinds is None:
+        if not self.names.kinds.named:
             return [("id", self.names.node_ids(np.empty(0, dtype=np.int64)).type)]
         if self.kind is not None:
             return [("id", self.names.ids_of(self.kind).type)]
@@ -41,7 +41,7 @@ class IdColumns:
     def arrays(self, nodes: Tensor) -> list[pa.Array]:
         """The columns of some nodes, (nodes,) each."""
         kinds = self.names.kinds
-        if kinds is None:
+        if not kinds.named:
             return [self.names.node_ids(nodes.numpy())]
         if self.kind is not None:
             own = kinds.within(self.kind, nodes)

@@ -35,7 +35,7 @@ _TAKEN = ("rank", "score", _VALUE, _PROBABILITY)
 def ends_of(pairs: Pairs) -> tuple[str, str]:
     """The names of the two columns of a pair: source and target, or their kinds if these differ
     from each other and from the columns that stand beside them."""
-    if pairs.kinds is None or len({*pairs.kinds, *_TAKEN}) < 2 + len(_TAKEN):
+    if len({*pairs.kinds, *_TAKEN}) < 2 + len(_TAKEN):
         return ENDS
     return pairs.kinds
 
@@ -81,7 +81,7 @@ def _pairs_of(table: Table, graph: Graph, pairs: Pairs, split: str | None) -> Te
     if not sum(map(len, batches)):
         raise InputError(f"{path} has no {f'{split} ' if split else ''}pairs")
     ends = []
-    for column, kind in zip(columns, pairs.kinds or (None, None), strict=True):
+    for column, kind in zip(columns, pairs.kinds, strict=True):
         ids = [value for batch in batches for value in batch.column(column).to_pylist()]
         places = graph.names.places(ids, f"{path}, column {column!r}", graph.num_nodes, kind)
         ends.append(torch.from_numpy(places))
@@ -133,7 +133,7 @@ def scored_file(
     columns: names and types of what is written of each pair; None for its score
     """
     check_path(path)
-    ids = [IdColumns(graph.names, kind) for kind in pairs.kinds or (None, None)]
+    ids = [IdColumns(graph.names, kind) for kind in pairs.kinds]
     ends = [(end, own.fields[0][1]) for end, own in zip(ends_of(pairs), ids, strict=True)]
     rank = [("rank", pa.int64())] if ranked else []
     schema = pa.schema([*ends, *rank, *(columns or [("score", pa.float32())])])

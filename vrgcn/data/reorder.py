@@ -54,7 +54,7 @@ def reorder_graph(
     """
     tell = on_piece or (lambda what, done: None)
     graph = load_graph(source, memory="disk")
-    if graph.kinds is not None:
+    if graph.kinds.named:
         raise InputError(
             f"{source} has several kinds of nodes, whose order is that of the kinds: it cannot be "
             "reordered yet"

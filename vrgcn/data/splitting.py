@@ -54,14 +54,15 @@ def split_by_time(
     An edge is there if its own time, where the graph keeps it, and its nodes are not later. Models
     are evaluated and predict with all edges.
     """
-    owner = NODES if graph.kinds is None else graph.target
-    if graph.labels is None or owner is None:
+    kind = graph.kinds.target
+    if graph.labels is None or kind is None:
         raise InputError(
             f"a graph without labels cannot be split ({setting('train_until', train_until)}): "
             "nothing to train on"
         )
     train = Until(train_until, "train_until")
     val = None if val_until is None else Until(val_until, "val_until")
+    owner = kind or NODES
     times = time_of(graph.kept.get(owner, {}), owner, time_column, needed=True)
     assert times is not None
     check_order(train, val, times)
@@ -69,7 +70,7 @@ def split_by_time(
     if val is not None:
         codes[val.not_later(times)] = 1
     codes[train.not_later(times)] = 0
-    own = range(graph.num_nodes) if graph.kinds is None else graph.kinds.range(owner)
+    own = graph.kinds.range(kind)
     codes[~graph.labelled[own.start : own.stop]] = NONE
     if val is None:
         early = (codes == 0).nonzero()[:, 0]

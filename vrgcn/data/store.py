@@ -82,7 +82,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             "save graph.with_features(graph.features)"
         )
     with new_folder(path) as folder:
-        given = given_relations(graph.relations)
+        given = given_relations(graph.relations) if graph.kinds.named else []
         for number in range(len(given)):
             relation_folder(folder, number).mkdir()
         for name, tensor in _arrays(graph).items():
@@ -150,7 +150,7 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         path = folder.path
     check_arrays(path, meta, arrays)
     graph = Graph.from_parts(
-        _adjacency(arrays, meta) if names.kinds is None else None,
+        None if names.kinds.named else _adjacency(arrays, meta),
         features_from(arrays, meta),
         arrays.get("labels"),
         {name: arrays[name] for name in SPLITS},
@@ -210,7 +210,7 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
 
 def _arrays(graph: Graph) -> dict[str, Tensor]:
     """File name without its ending -> what is in it."""
-    if graph.kinds is not None:
+    if graph.kinds.named:
         arrays = relation_arrays(given_relations(graph.relations))
     else:
         arrays = _adjacency_arrays(graph.adjacency)
@@ -257,10 +257,10 @@ def _describe(
     described: Meta = {
         "format": FORMAT,
         "version": VERSION,
-        "nodes": len(arrays["indptr"]) - 1 if kinds is None else kinds.num_nodes,
-        "edges": len(arrays["indices"])
-        if kinds is None
-        else sum(relation.edges for relation in relations),
+        "nodes": kinds.num_nodes if kinds.named else len(arrays["indptr"]) - 1,
+        "edges": sum(relation.edges for relation in relations)
+        if kinds.named
+        else len(arrays["indices"]),
         "width": width,
         "feature_layout": layout,
         "feature_entries": len(arrays["feature_values"]) if sparse else None,
@@ -280,7 +280,7 @@ def _describe(
     }
     if blocks is not None:
         described |= {"blocks": [asdict(b) for b in blocks]}
-    if kinds is not None:
+    if kinds.named:
         described |= described_kinds(kinds, [*names.by_kind], relations)
     if kept:
         described |= described_kept(kept)

@@ -127,7 +127,6 @@ def matrices(meta: Meta) -> list[Matrix]:
 
     def relation(number: int, place: RelationPlace) -> Iterator[Matrix]:
         kinds = kinds_of(meta)
-        assert kinds is not None
         ranges = kinds.range(place.target), kinds.range(place.source)
         for names, within in zip(place.files(number), (ranges, ranges[::-1]), strict=False):
             size = nodes, place.edges, nodes

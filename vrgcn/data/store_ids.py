@@ -28,7 +28,7 @@ def names_from(folder: OpenFolder, meta: Meta) -> Names:
     """The names of nodes, classes and features of a graph."""
     ids = {file: read_ids(folder, count, file) for file, count in id_files(meta).items()}
     names, kinds = meta["names"], kinds_of(meta)
-    if kinds is None:
+    if not kinds.named:
         return Names(ids.get(IDS), names["classes"], names["features"])
     numbers = {ids_name(number): kind for number, kind in enumerate(kinds.names)}
     by_kind = {numbers[file]: array for file, array in ids.items()}
@@ -37,7 +37,7 @@ def names_from(folder: OpenFolder, meta: Meta) -> Names:
 
 def write_names(names: Names, folder: Path) -> list[str]:
     """Write the ids of all nodes; return the names of the files."""
-    if names.kinds is None:
+    if not names.kinds.named:
         given = {} if names.nodes is None else {IDS: names.nodes}
     else:
         places = enumerate(names.kinds.names)

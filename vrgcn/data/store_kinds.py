@@ -60,10 +60,10 @@ def ids_name(number: int) -> str:
     return f"ids_{number}.arrow"
 
 
-def kinds_of(meta: dict[str, Any]) -> Kinds | None:
-    """The kinds of nodes of a graph; None if it has one kind without a name."""
+def kinds_of(meta: dict[str, Any]) -> Kinds:
+    """The kinds of nodes of a graph."""
     if "kinds" not in meta:
-        return None
+        return Kinds.one(meta["nodes"], meta["width"])
     sizes = {kind["name"]: kind["nodes"] for kind in meta["kinds"]}
     widths = {kind["name"]: kind["width"] for kind in meta["kinds"]}
     return Kinds(sizes, meta["target"], widths)

@@ -96,7 +96,6 @@ class ScoredTriples:
 def _ids(graph: Graph, nodes: Tensor) -> pa.Array:
     """The user's ids of nodes, as texts where they are of several kinds."""
     kinds = graph.kinds
-    assert kinds is not None
     number = kinds.of(nodes)
     if len(kinds.names) == 1:
         return graph.names.ids_of(kinds.names[0]).take(pa.array(nodes.numpy()))

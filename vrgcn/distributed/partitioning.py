@@ -77,7 +77,7 @@ def write_parts(
     scaling: of the features, unless training sets another
     on_part: called with the number of each part that is written
     """
-    if graph.kinds is not None:
+    if graph.kinds.named:
         raise InputError("a graph of several kinds of nodes cannot be divided into parts yet")
     if not is_dense(graph.features):
         raise InputError(

@@ -190,7 +190,6 @@ class GraphRows:
 
     def _first(self, over: str, table: Tensor) -> int:
         """The first node of the kind that a relation comes from, whose rows the table has."""
-        assert self.schema.kinds is not None
         source = self.schema.ends[over][0]
         own = self.schema.kinds.range(source)
         if table.shape[0] != len(own):

@@ -181,7 +181,7 @@ class Propagate:
         """(rows,) places among the nodes at hand of those of a kind, and (rows,) their numbers
         within it."""
         kinds, nodes = self._rows.schema.kinds, self.nodes
-        if kinds is None:
+        if not kinds.named:
             raise InputError(f"the graph has no kinds of nodes, and the model asks for {kind!r}")
         own = kinds.range(kind)
         rows = ((nodes >= own.start) & (nodes < own.stop)).nonzero()[:, 0]

@@ -297,7 +297,7 @@ def _matrices(
     rule: PropagationLike, graph: Graph, asked: Iterable[Relation]
 ) -> dict[Relation, Propagation]:
     """The matrices by relation. asked: in a graph with relations, those that the model names"""
-    if graph.kinds is not None and not isinstance(rule, Mapping):
+    if graph.kinds.named and not isinstance(rule, Mapping):
         return {over: _of_kinds(rule, graph, over) for over in asked}
     if not isinstance(rule, Mapping):
         return {None: build_propagation(rule, graph)}

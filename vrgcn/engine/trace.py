@@ -16,6 +16,7 @@ from vrgcn.engine.node_rows import LonelyRows
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.kinds import ONE
 from vrgcn.graph.randomness import default_generator, default_state, drawing_from
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import first_rows, full_precision, is_dense, select_rows
@@ -178,7 +179,7 @@ def _check_kinds(model: nn.Module, schema: Schema) -> None:
     if not isinstance(wanted, dict):
         return
     kinds = schema.kinds
-    found = {} if kinds is None else {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
+    found = {kind: kinds.widths.get(kind, 0) for kind in kinds.names if kind != ONE}
     if list(found.items()) != list(wanted.items()):
         mine, theirs = (
             ", ".join(f"{kind} ({width} columns)" for kind, width in part.items()) or "none"

@@ -34,10 +34,10 @@ def averaged_columns(graph: Graph) -> dict[str, list[str]]:
     """For each relation the columns of its edges whose means are features of nodes; a relation
     whose means are all zero, as those of a predicted one may be, has none."""
     found: dict[str, list[str]] = {}
-    if graph.kinds is None:
+    if not graph.kinds.named:
         return found
-    for name, relation in graph.relations.items():
-        made = made_of_edges(graph, name) if relation.reverse_of is None else {}
+    for name in graph.edges:
+        made = made_of_edges(graph, name)
         places = torch.tensor(list(made), dtype=torch.int64)
         blocks = Blocks.of(select_columns(graph.features, places)).blocks if made else []
         if any(bool(block.values.to_dense().any()) for block in blocks):

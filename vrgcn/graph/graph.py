@@ -62,13 +62,14 @@ class Graph:
     `sums` are, in one part of a larger graph, the sums of its nodes' rows and columns of the larger
     graph's A, (nodes,) float64 each, and None in a graph that is whole.
 
-    A graph of several kinds of nodes (`from_kinds`) has `kinds`, the range of each kind in the one
-    numbering, and `relations` by name; both are None and empty in every other graph. Its
-    `adjacency` is the union over all relations, made when it is first asked for, and its features
-    are those of each kind in columns of their own.
+    `kinds` are the kinds of nodes, the range of each in the one numbering, and `relations` the
+    edges between them, by name. A graph of one table has one kind, called "" (`kinds.named` is
+    False), and one relation, "edges". In a graph of several kinds (`from_kinds`) each relation has
+    its reverse, `adjacency` is the union over all relations, made when it is first asked for, and
+    the features are those of each kind in columns of their own.
 
     `kept` are columns of single edges and nodes: by the name of a relation or a kind, or by "edges"
-    and "nodes" in a graph without kinds, and then by their own name. Edges have them in the order
+    and "nodes" in a graph of one table, and then by their own name. Edges have them in the order
     of the adjacency's entries; empty where none were given.
 
     A graph whose nodes are split by time (`split_by_time`) has `visible`, the edges that training
@@ -87,8 +88,8 @@ class Graph:
     val: Tensor
     test: Tensor
     names: Names
-    kinds: Kinds | None = None
-    relations: Mapping[str, Relation] = {}
+    kinds: Kinds
+    relations: Mapping[str, Relation]
     kept: Mapping[str, Mapping[str, Column]] = {}
     scaling: Scaling | None = None
     derived: Derived | None = None
@@ -122,7 +123,8 @@ class Graph:
         parts = {"features": x, "labels": y, "num_classes": num_classes, "task": task}
         parts |= zip(SPLITS, check_splits(splits, nodes), strict=True)
         A = build_adjacency(edges, weight, nodes, undirected)
-        vars(self).update(parts, adjacency=A, names=names or Names())
+        kinds, relations = Kinds.one(*x.shape), {EDGES: Relation.only(A)}
+        vars(self).update(parts, kinds=kinds, relations=relations, names=names or Names())
         self.check_split_labels()
         self.names.check(nodes, num_classes, self.num_features)
         if edge_columns or node_columns:
@@ -169,6 +171,8 @@ class Graph:
         adjacency: None in a graph of several kinds, whose relations have the edges
         """
         graph = cls.__new__(cls)
+        if adjacency is not None:
+            kinds, relations = Kinds.one(*features.shape), {EDGES: Relation.only(adjacency)}
         vars(graph).update(
             {name: splits[name] for name in SPLITS},
             features=features,
@@ -177,10 +181,8 @@ class Graph:
             task=task or implied_task(labels),
             names=names or Names(),
             kinds=kinds,
-            relations=relations or {},
+            relations=relations,
         )
-        if adjacency is not None:
-            vars(graph).update(adjacency=adjacency)
         return graph
 
     @classmethod
@@ -243,25 +245,23 @@ class Graph:
 
     @property
     def edges(self) -> dict[str, CSR]:
-        """The adjacency of each relation that was given, by name; "edges" in a graph without
-        kinds."""
-        if self.kinds is None:
-            return {EDGES: self.adjacency}
+        """The adjacency of each relation that was given, by name; "edges" in a graph of one
+        table."""
         given = (part for part in self.relations.values() if part.reverse_of is None)
         return {part.name: part.adjacency for part in given}
 
     @property
     def target(self) -> str | None:
-        """The kind whose nodes have labels; None in a graph without kinds or labels."""
-        return None if self.kinds is None else self.kinds.target
+        """The named kind whose nodes have labels, if there is one."""
+        return self.kinds.target or None
 
     @property
     def schema(self) -> Schema:
         """The kinds, between which of them each relation lies, and which edges have weights."""
+        if not self.kinds.named:
+            return Schema(self.kinds, weighted=frozenset([None] if self.weighted else []))
         ends = {name: (part.source, part.target) for name, part in self.relations.items()}
         weighted = {name for name, part in self.relations.items() if part.weighted}
-        if self.kinds is None:
-            return Schema(weighted=frozenset([None] if self.weighted else []))
         return Schema(self.kinds, ends, frozenset(weighted))
 
     @property
@@ -270,17 +270,14 @@ class Graph:
         nodes where some edges are hidden by their time."""
         if self.visible is not None:
             return torch.arange(self.num_nodes)
-        if self.kinds is None:
-            return self.train
-        others = [self.kinds.nodes(kind) for kind in self.kinds.names if kind != self.target]
+        kinds = self.kinds
+        others = [kinds.nodes(kind) for kind in kinds.names if kind != kinds.target]
         return torch.cat([self.train, *others]).sort().values
 
     @property
     def weighted(self) -> bool:
         """Whether edges have weights of their own; else each weighs 1."""
-        if self.kinds is not None:
-            return any(relation.weighted for relation in self.relations.values())
-        return self.adjacency.values is not None
+        return any(relation.weighted for relation in self.relations.values())
 
     @property
     def num_nodes(self) -> int:
@@ -331,8 +328,8 @@ class Graph:
 
         features: (nodes, width); drop `scaling` and `derived`, and the names of the columns if
             there are more or fewer
-        edges: the new adjacency of each relation whose edges change, "edges" in a graph without
-            kinds; reverses follow. Drops the kept columns of these edges, `visible`, `derived` and
+        edges: the new adjacency of each relation whose edges change, "edges" in a graph of one
+            table; reverses follow. Drops the kept columns of these edges, `visible`, `derived` and
             `sums`
         labels: as in `Graph`, or None; the number of classes, the task and the names of classes
             follow
@@ -361,7 +358,7 @@ class Graph:
         )
 
     def only(self, relation: Relation) -> Graph:
-        """The same nodes with the edges of one relation, as a graph without kinds."""
+        """The same nodes with the edges of one relation, as a graph of one table."""
         splits = {name: self.split(name) for name in SPLITS}
         return Graph.from_parts(
             *(relation.adjacency, self.features, self.labels, splits, self.num_classes),
@@ -474,10 +471,9 @@ class Graph:
         predicted = self.pairs or self.triples
         told = f"{labels}, {splits}" if predicted is None else str(predicted)
         kinds = ""
-        if self.kinds is not None:
-            given = sum(part.reverse_of is None for part in self.relations.values())
+        if self.kinds.named:
             sizes = ", ".join(f"{name} {size:,}" for name, size in self.kinds.sizes.items())
-            kinds = f"kinds=({sizes}), relations={given:,}, "
+            kinds = f"kinds=({sizes}), relations={len(self.edges):,}, "
         return (
             f"Graph(nodes={self.num_nodes:,}, {kinds}entries={self.num_edges:,}, "
             f"features={self.num_features:,}{layout_word(self.features)}, {told})"

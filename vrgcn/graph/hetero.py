@@ -51,7 +51,6 @@ def graph_to_hetero(graph: Graph) -> Any:
     relation that was given; `torch_geometric.transforms.ToUndirected` adds the reverses."""
     from torch_geometric.data import HeteroData
 
-    assert graph.kinds is not None
     data = HeteroData()
     for kind, table in split_features(graph.kinds, graph.features).items():
         data[kind].num_nodes = graph.kinds.sizes[kind]

@@ -15,6 +15,7 @@ from vrgcn.files.kinds import is_text
 from vrgcn.files.mistakes import InputError
 
 BETWEEN = "\x1f"  # kind and id, where both are one text
+ONE = ""  # the kind of all nodes of a graph of one table, which has no name
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Kinds:
     def __post_init__(self) -> None:
         if not self.sizes:
             raise InputError("a graph of several kinds needs at least one kind of nodes")
-        for name, size in self.sizes.items():
+        for name, size in self.sizes.items() if self.named else ():
             if not name or not is_text(name):
                 raise InputError(f"the name of a kind must be a text, not {name!r}")
             if BETWEEN in name:
@@ -40,6 +41,16 @@ class Kinds:
                 raise InputError(f"kind {name!r} has no nodes: leave it out")
         if self.target is not None:
             self.check(self.target)
+
+    @staticmethod
+    def one(nodes: int = 0, width: int = 0) -> Kinds:
+        """The one kind of a graph of one table."""
+        return Kinds({ONE: nodes}, ONE, {ONE: width})
+
+    @property
+    def named(self) -> bool:
+        """Whether kinds have names: not in a graph of one table."""
+        return self.names != (ONE,)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class Names:
     nodes: pa.Array | None = None
     classes: list[str] | None = None
     features: list[str] | None = None
-    kinds: Kinds | None = None
+    kinds: Kinds = field(default_factory=Kinds.one)
     by_kind: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def check(self, nodes: int, classes: int, features: int) -> None:
@@ -58,13 +58,13 @@ class Names:
                 [(twice, _)] = Counter(names).most_common(1)
                 raise InputError(f"names calls several {kind} {twice!r}; all must differ")
         for name, ids in self.by_kind.items():
-            if self.kinds is None or len(ids) != self.kinds.sizes.get(name):
+            if len(ids) != self.kinds.sizes.get(name):
                 raise InputError(f"names has {len(ids)} ids of kind {name!r}, and the graph others")
 
     def node_ids(self, places: NDArray[np.int64]) -> pa.Array:
         """The user's ids of the nodes at some places; where they are of several kinds, texts that
         begin with the kind: "user 5"."""
-        if self.kinds is not None:
+        if self.kinds.named:
             return self._ids_by_kind(self.kinds, places)
         if self.nodes is None:
             return pa.array(places)
@@ -86,7 +86,7 @@ class Names:
     def unique(self) -> pa.Array | None:
         """An id of each node that no other has: `nodes`, or where nodes are of several kinds texts
         of the kind and the id; None where nodes have numbers alone."""
-        if self.kinds is None:
+        if not self.kinds.named:
             return self.nodes
         parts = [
             pc.binary_join_element_wise(kind, self.ids_of(kind).cast(pa.string()), BETWEEN)
@@ -96,7 +96,6 @@ class Names:
 
     def ids_of(self, kind: str) -> pa.Array:
         """The user's ids of all nodes of a kind."""
-        assert self.kinds is not None
         self.kinds.check(kind)
         own = self.by_kind.get(kind)
         return pa.array(np.arange(self.kinds.sizes[kind])) if own is None else own
@@ -111,7 +110,7 @@ class Names:
         """
         values = pa.array([str(i) for i in ids], type=pa.string())
         first = 0
-        if self.kinds is not None:
+        if self.kinds.named:
             kind = kind or self.kinds.target
             if kind is None:
                 raise InputError(
@@ -119,7 +118,7 @@ class Names:
                     "which kind the ids are of"
                 )
             own, first = self.ids_of(kind).cast(pa.string()), self.kinds.range(kind).start
-        elif kind is not None:
+        elif kind:
             raise InputError(f"{where}: the graph has no kinds of nodes, and {kind!r} is asked for")
         elif self.nodes is None:
             own = pa.array(np.arange(num_nodes)).cast(pa.string())
@@ -129,7 +128,7 @@ class Names:
         missing = places.is_null().to_numpy(zero_copy_only=False)
         if missing.any():
             lacking = values[int(missing.nonzero()[0][0])].as_py()
-            of = f" of kind {kind!r}" if self.kinds is not None else ""
+            of = f" of kind {kind!r}" if self.kinds.named else ""
             raise InputError(
                 f"{where}: {int(missing.sum())} nodes are not in the graph{of}, first: {lacking!r}"
             )

@@ -10,6 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from vrgcn.graph.kinds import ONE
 from vrgcn.graph.sparse import CSR, offsets
 
 EDGES = "edges"  # the name of the one relation of a graph without kinds
@@ -38,7 +39,7 @@ class Pairs:
     negatives: by split, (pairs, 2) that are no edges, drawn once, for scores
     given: by split, (pairs, 2) negatives that somebody gave, against which its pairs are ranked;
         they are in `negatives` too
-    kinds: of sources and targets; None in a graph without kinds
+    kinds: of sources and targets
     rules: what was done against leaks, a sentence each
     said: what else there is to say of the split, a sentence each
     aside: (pairs, 2) known pairs that are in no split: they are no negatives either
@@ -55,7 +56,7 @@ class Pairs:
     test: Tensor
     negatives: Mapping[str, Tensor] = field(default_factory=dict)
     given: Mapping[str, Tensor] = field(default_factory=dict)
-    kinds: tuple[str, str] | None = None
+    kinds: tuple[str, str] = (ONE, ONE)
     rules: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     aside: Tensor | None = None

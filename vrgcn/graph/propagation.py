@@ -280,7 +280,6 @@ def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
         found = _by_sides(name, edges, RELATION_SIDES[name])
     else:
         found = build_propagation(name, edges)
-    assert graph.kinds is not None
     spans = graph.kinds.range(relation.target), graph.kinds.range(relation.source)
     return replace(found, spans=spans)
 

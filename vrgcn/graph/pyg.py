@@ -43,7 +43,7 @@ def graph_to_pyg(graph: Graph) -> Any:
     """`Data` with x, edge_index, y, a mask for each split, and edge_weight if weighted."""
     from torch_geometric.data import Data
 
-    if graph.kinds is not None:
+    if graph.kinds.named:
         from vrgcn.graph.hetero import graph_to_hetero
 
         return graph_to_hetero(graph)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.kinds import ONE, Kinds
+from vrgcn.graph.pairs import EDGES
 from vrgcn.graph.sparse import CSR, offsets
 
 # Source kind, relation, target kind, as in PyG's edge types.
@@ -33,9 +34,19 @@ class Relation:
     reverse_of: str | None = None
     undirected: bool = False
 
+    @staticmethod
+    def only(adjacency: CSR) -> Relation:
+        """The edges of a graph of one table."""
+        return Relation((ONE, EDGES, ONE), adjacency)
+
     @property
     def name(self) -> str:
         return relation_name(self.triple)
+
+    @property
+    def has_reverse(self) -> bool:
+        """Whether it gets a reverse; edges of a graph of one table have none."""
+        return not self.undirected and self.source != ONE
 
     @property
     def source(self) -> str:
@@ -64,20 +75,19 @@ class Relation:
 class Schema:
     """What a model may know of a graph of several kinds.
 
-    kinds: None in a graph without kinds
-    ends: source and target kind of each relation, by name
-    weighted: the relations whose edges have weights; None stands for the edges of a graph without
-        kinds
+    ends: source and target kind of each relation, by name; empty in a graph of one table
+    weighted: the relations whose edges have weights; None stands for the edges of a graph of one
+        table
     """
 
-    kinds: Kinds | None = None
+    kinds: Kinds = field(default_factory=Kinds.one)
     ends: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     weighted: frozenset[str | None] = frozenset()
 
 
 def relation_name(triple: Triple) -> str:
-    """ "user-bought-item" for ("user", "bought", "item")."""
-    return "-".join(triple)
+    """ "user-bought-item" for ("user", "bought", "item"); "edges" in a graph of one table."""
+    return "-".join(triple) if triple[0] != ONE else triple[1]
 
 
 def reverse_triple(triple: Triple) -> Triple:
@@ -92,7 +102,7 @@ def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
     """
     found: dict[str, Relation] = {}
     for relation in relations:
-        pair = [relation] if relation.undirected else [relation, relation.reversed()]
+        pair = [relation, relation.reversed()] if relation.has_reverse else [relation]
         for part in pair:
             if part.name in found:
                 raise InputError(
@@ -113,6 +123,8 @@ def union(relations: Mapping[str, Relation], num_nodes: int) -> CSR:
     """The adjacency of all relations together: edges at the same place are one, of the sum of
     their weights; where no relation has weights, of weight 1."""
     matrices = [relation.adjacency for relation in relations.values()]
+    if len(matrices) == 1:
+        return matrices[0]
     weighted = any(A.values is not None for A in matrices)
     if not matrices:
         none = torch.empty(0, dtype=torch.int64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.pairs import EDGES
+from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import check_labels
@@ -53,12 +53,13 @@ def _features(graph: Graph, given: Mapping[str, Any]) -> Parts:
     parts: Parts = {"features": features.cpu(), "scaling": None, "derived": None}
     if features.shape[1] == graph.num_features:
         return parts
-    if graph.kinds is not None:
+    if graph.kinds.named:
         raise InputError(
             f"the kinds of the graph have {graph.num_features} feature columns, and the new "
             f"features {features.shape[1]}: make the graph anew, Graph.from_kinds(...)"
         )
-    return parts | {"names": replace(graph.names, features=None)}
+    names, kinds = replace(graph.names, features=None), Kinds.one(*features.shape)
+    return parts | {"names": names, "kinds": kinds}
 
 
 def _edges(graph: Graph, given: Mapping[str, Any]) -> Parts:
@@ -70,14 +71,12 @@ def _edges(graph: Graph, given: Mapping[str, Any]) -> Parts:
         if shape != (nodes, nodes):
             raise InputError(f"edges {name!r}: a matrix of shape {shape} for {nodes} nodes")
     kept = {owner: columns for owner, columns in graph.kept.items() if owner not in edges}
-    parts: Parts = {"kept": kept, "visible": None, "derived": None, "sums": None}
-    if graph.kinds is None:
-        return parts | {"adjacency": edges.get(EDGES, graph.adjacency)}
-    relations = (part for part in graph.relations.values() if part.reverse_of is None)
-    parts["relations"] = with_reverses(
-        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in relations
+    before = (part for part in graph.relations.values() if part.reverse_of is None)
+    relations = with_reverses(
+        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in before
     )
-    return parts
+    none = dict.fromkeys(("visible", "derived", "sums"))
+    return {"relations": relations, "kept": kept, **none}
 
 
 def _labels(graph: Graph, given: Mapping[str, Any]) -> Parts:

@@ -17,7 +17,7 @@ from torch import Tensor
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.kept import Column, Columns
+from vrgcn.graph.kept import NODES, Column, Columns
 
 _MOMENT = re.compile(r"^(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[T ](\d\d?)(?::(\d\d)(?::(\d\d))?)?)?)?)?$")
 _LENGTHS = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1))
@@ -142,11 +142,8 @@ def nodes_until(graph: Graph, until: Until, given: str | None) -> Tensor | None:
     Of several dates of a node the first counts; nodes without a date are there. None where no kind
     keeps a time."""
     found: Tensor | None = None
-    spans = {"nodes": range(graph.num_nodes)}
-    if graph.kinds is not None:
-        spans = {kind: graph.kinds.range(kind) for kind in graph.kinds.names}
-    for owner, span in spans.items():
-        columns = graph.kept.get(owner, {})
+    for kind in graph.kinds.names:
+        span, columns = graph.kinds.range(kind), graph.kept.get(kind or NODES, {})
         times = [column for column in columns.values() if column.kind == "date"]
         if given is not None and given in columns:
             times = [columns[given]]

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import EDGES
 from vrgcn.graph.sparse import CSR, offsets
 from vrgcn.graph.until import Until, nodes_until, time_of
 
@@ -38,12 +37,8 @@ def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str,
     """(entries,) bool of each relation with times, or with nodes that come later: which edges are
     not later. An edge is later if its own time is, or unknown; or if one of its nodes is."""
     there = nodes_until(graph, until, time_column)
-    matrices = {EDGES: graph.adjacency} if graph.kinds is None else {}
-    for name, part in graph.relations.items():
-        if part.reverse_of is None:
-            matrices[name] = part.adjacency
     found: dict[str, Tensor] = {}
-    for name, A in matrices.items():
+    for name, A in graph.edges.items():
         keep = torch.ones(A.num_entries, dtype=torch.bool)
         times = time_of(graph.kept.get(name, {}), name, time_column, needed=False)
         if times is not None:

@@ -45,7 +45,7 @@ def choose_smoothing(saved: SavedModel, problem: Problem, *, always: bool = Fals
     alone = replace(saved, smoothing=None)
     outputs = predict(alone, graph, kind="all")
     score = problem.score(outputs[graph.val])
-    if graph.kinds is not None:
+    if graph.kinds.named:
         return Chosen(None, score, score, "labels spread between nodes of one kind")
     grid = _ALL if always else _affordable(problem)
     if not grid:

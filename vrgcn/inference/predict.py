@@ -66,8 +66,8 @@ def asked_nodes(graph: Graph, nodes: Any = None, kind: str | None = None) -> Ten
     nodes, kind: as in `predict`; kind "all" stands for the nodes of all kinds
     """
     kinds = graph.kinds
-    if kinds is None or (kind == "all" and "all" not in kinds.sizes):
-        if kinds is None and kind not in (None, "all"):
+    if not kinds.named or (kind == "all" and "all" not in kinds.sizes):
+        if not kinds.named and kind not in (None, "all"):
             raise InputError(f"the graph has no kinds of nodes, and {kind!r} is asked for")
         return None if nodes is None else check_nodes(nodes, graph.num_nodes)
     kind = kind or kinds.target

@@ -45,17 +45,15 @@ def with_pairs(graph: Graph, model: PairModel, hidden: Tensor) -> Graph:
     """The graph with its edges for training pairs. hidden: (pairs, 2) source and target of known
     pairs without messages"""
     name, directed = model.arguments["relation"], model.arguments["directed"]
-    A, kinds = graph.adjacency if name == EDGES else graph.relations[name].adjacency, None
-    sources = targets = range(graph.num_nodes)
-    if graph.kinds is not None:
-        kinds = graph.relations[name].source, graph.relations[name].target
-        sources, targets = (graph.kinds.range(kind) for kind in kinds)
+    A, kinds = graph.edges[name], (graph.relations[name].source, graph.relations[name].target)
+    sources, targets = (graph.kinds.range(kind) for kind in kinds)
     ends = torch.stack([A.indices, A.row_of_entry], dim=1)
     counted = ends[:, 0] != ends[:, 1] if directed else ends[:, 0] < ends[:, 1]
     if not directed:
         hidden = hidden[hidden[:, 0] < hidden[:, 1]]
     pairs = Pairs(
-        *(name, directed, sources, targets, ends[counted], hidden, hidden[:0]), kinds=kinds
+        *(name, directed, sources, targets, ends[counted], hidden, hidden[:0]),
+        kinds=kinds,
     )
     return graph.replace(pairs=pairs)
 

@@ -35,13 +35,13 @@ def materialise(
     number[slots] = torch.arange(len(slots))
     matrices = {name: _adjacency(edges, slots, number) for name, edges in state.edges.items()}
     kinds, relations = _kinds(graph, state), None
-    if graph.kinds is not None:
+    if graph.kinds.named:
         given = (part for part in graph.relations.values() if part.reverse_of is None)
         relations = with_reverses(_changed(part, matrices[part.name]) for part in given)
     before = state.slots.numbers()[slots]
     names = _names(graph, state, ids, kinds, slots)
     return Graph.from_parts(
-        matrices[ONLY] if kinds is None else None,
+        None if kinds.named else matrices[ONLY],
         torch.zeros(len(slots), 1, dtype=state.dtype) if bare else state.raw.all(slots),
         _labels(graph, before),
         {name: _split(graph.split(name), before) for name in SPLITS},
@@ -68,9 +68,7 @@ def _changed(relation: Relation, adjacency: CSR) -> Relation:
     return replace(relation, adjacency=adjacency)
 
 
-def _kinds(graph: Graph, state: LiveState) -> Kinds | None:
-    if graph.kinds is None:
-        return None
+def _kinds(graph: Graph, state: LiveState) -> Kinds:
     sizes = {}
     for kind in state.slots.kinds:
         first = state.slots.first(kind)
@@ -95,10 +93,10 @@ def _names(
     graph: Graph,
     state: LiveState,
     ids: Mapping[str, KindIds],
-    kinds: Kinds | None,
+    kinds: Kinds,
     slots: Tensor,
 ) -> Names:
-    if kinds is None:
+    if not kinds.named:
         return replace(graph.names, nodes=_ids(ids[ONLY], slots))
     by_kind = {}
     for kind in kinds.names:

@@ -35,8 +35,7 @@ class RawFeatures:
 
     def columns(self, kind: str) -> range:
         """The columns of a kind's features among those of all."""
-        kinds = self._graph.kinds
-        return range(self._graph.num_features) if kinds is None else kinds.columns(kind)
+        return self._graph.kinds.columns(kind)
 
     def row(self, slot: int) -> Numbers:
         """(columns of its kind,) the features of a slot."""

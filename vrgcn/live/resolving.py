@@ -378,8 +378,7 @@ def find_kind(kind: str | None, slots: Slots, what: str) -> str:
                 f"{what}: the graph has no kinds of nodes, and kind is {kind!r}", "kind"
             )
         return ONLY
-    if kind is None and slots.schema.kinds is not None and slots.schema.kinds.target is not None:
-        kind = slots.schema.kinds.target
+    kind = slots.schema.kinds.target if kind is None else kind
     if kind not in slots.kinds:
         near = get_close_matches(str(kind), slots.kinds, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.kinds import ONE, Kinds
 
 _LEAST = 1024  # free slots of a kind
 _SHARE = 4  # of a kind's nodes: one free slot for so many
 
-ONLY = ""  # the kind of all nodes in a graph without kinds
+ONLY = ONE  # the kind and the relation of a graph of one table
 
 
 class FullError(RuntimeError):
@@ -35,7 +35,7 @@ class Slots:
 
     def __init__(self, graph: Graph) -> None:
         kinds = graph.kinds
-        self.sizes = {ONLY: graph.num_nodes} if kinds is None else dict(kinds.sizes)
+        self.sizes = dict(kinds.sizes)
         self.room = {kind: n + max(_LEAST, n // _SHARE) for kind, n in self.sizes.items()}
         self.used = dict(self.sizes)
         self._first: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Slots:
             total += self.room[kind]
             base += self.sizes[kind]
         self.total = total
-        room = None if kinds is None else Kinds(self.room, kinds.target, kinds.widths)
+        room = Kinds(self.room, kinds.target, kinds.widths)
         self.schema = replace(graph.schema, kinds=room)
 
     @property

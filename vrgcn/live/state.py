@@ -297,7 +297,7 @@ class LiveState:
         return found
 
     def _made_matrix(self, over: Relation, rule: str, graph: Graph) -> LiveMatrix:
-        if graph.kinds is None:
+        if not graph.kinds.named:
             edges = self.edges[ONLY]
             return LiveMatrix(edges, SIDES.get(rule), self.slots.total, self.dtype)
         if over is None and rule == "identity":
@@ -307,7 +307,6 @@ class LiveState:
             return LiveMatrix(self._union, SIDES[rule], self.slots.total, self.dtype)
         relation = graph.relations[over]
         kinds = self.schema.kinds
-        assert kinds is not None
         return LiveMatrix(
             self.edges[relation.reverse_of or over],
             RELATION_SIDES.get(rule),

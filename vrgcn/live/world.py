@@ -67,10 +67,10 @@ def make_world(
     edges = {name: relation.edges for name, relation in relations.items()}
     answered = slots.kinds
     predicted = relation_of(saved.model) if isinstance(saved.model, PairModel) else None
-    if predicted is not None and graph.kinds is not None:
+    if predicted is not None:
         one = relations[predicted]
         answered = tuple(dict.fromkeys((one.source, one.target)))
-    elif graph.kinds is not None and graph.kinds.target is not None:
+    elif graph.kinds.target is not None:
         answered = (graph.kinds.target,)
     if predicted is not None:
         hidden = hidden_pairs(graph, slots.of_graph())
@@ -83,8 +83,7 @@ def make_world(
 
 
 def _kind_ids(graph: Graph, slots: Slots, recipes: Recipes) -> dict[str, KindIds]:
-    kinds = graph.kinds
-    names = {ONLY: graph.names.nodes} if kinds is None else graph.names.by_kind
+    names = {ONLY: graph.names.nodes, **graph.names.by_kind}
     found = {}
     for kind, size in slots.sizes.items():
         ways = recipes[kind].options.get("tidy_ids") if kind in recipes else None
@@ -96,7 +95,7 @@ def _kind_ids(graph: Graph, slots: Slots, recipes: Recipes) -> dict[str, KindIds
 def _relations(
     graph: Graph, slots: Slots, recipes: Recipes, undirected: bool | None
 ) -> dict[str, LiveRelation]:
-    if graph.kinds is None:
+    if not graph.kinds.named:
         recipe = recipes.get(ONLY)
         if undirected is None and recipe is not None:
             undirected = not recipe.options["directed"]
@@ -119,8 +118,6 @@ def _relations(
 def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[str, str]:
     """Why nodes of a kind cannot be added or changed: some of their features are made of columns of
     edges."""
-    if graph.kinds is None:
-        return {ONLY: relations[ONLY].frozen}
     found: dict[str, str] = {}
     for relation in relations.values():
         if relation.frozen:

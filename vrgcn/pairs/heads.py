@@ -66,7 +66,6 @@ class RelationalHead(Head):
 
     def __init__(self, encoder: RelationalModel, graph: Graph) -> None:
         super().__init__(encoder.layers[-1])
-        assert graph.kinds is not None
         self.kinds, self.width = graph.kinds, encoder.width
         into: dict[str, int] = dict.fromkeys(encoder.kinds, 0)
         self.parts: list[tuple[str, int]] = []  # kind that a relation leads into, place in its row

@@ -78,8 +78,7 @@ def split_pairs(
     generator = torch.Generator().manual_seed(seed)
     A = found.adjacency
     targets, sources = A.row_of_entry, A.indices
-    directed = found.kinds is not None and found.kinds[0] != found.kinds[1]
-    directed = directed or not is_symmetric(A)
+    directed = found.kinds[0] != found.kinds[1] or not is_symmetric(A)
     one, other = torch.minimum(sources, targets), torch.maximum(sources, targets)
     key, place = torch.unique(one * graph.num_nodes + other, return_inverse=True)
     loop = torch.div(key, graph.num_nodes, rounding_mode="floor") == key % graph.num_nodes
@@ -129,10 +128,9 @@ def split_pairs(
 
 def named_target(graph: Graph, predict: str) -> tuple[str, str | None]:
     """The relation that a text names, and the column of it that is predicted, or None."""
-    known = [EDGES] if graph.kinds is None else list(graph.relations)
-    if predict in known:
+    if predict in graph.relations:
         return predict, None
-    for relation in sorted(known, key=len, reverse=True):
+    for relation in sorted(graph.relations, key=len, reverse=True):
         if predict.startswith(f"{relation}."):
             column = predict[len(relation) + 1 :]
             find_column(graph.kept.get(relation, {}), relation, "predict", column)
@@ -181,7 +179,7 @@ def _rules(graph: Graph, way: Way) -> tuple[str, ...]:
     """What is done against leaks in a graph, a sentence each."""
     degrees = (RULE_OF_DEGREES,) if has_degree_features(graph) else ()
     until = () if way.until is None else rules_until(graph, way.until)
-    return (*RULES, *(degrees if graph.kinds is None else (RULE_OF_KINDS,)), *until)
+    return (*RULES, *((RULE_OF_KINDS,) if graph.kinds.named else degrees), *until)
 
 
 class _Found(NamedTuple):
@@ -190,7 +188,7 @@ class _Found(NamedTuple):
     adjacency: CSR
     sources: range
     targets: range
-    kinds: tuple[str, str] | None
+    kinds: tuple[str, str]
 
 
 def visible_graph(
@@ -203,7 +201,7 @@ def visible_graph(
     """
     hidden = () if pairs.target is None else (pairs.target.name,)
     edges = {name: kept_entries(graph.edges[name], keep) for name, keep in visible.items()}
-    if graph.kinds is not None:
+    if graph.kinds.named:
         features = features_of_visible(graph, visible, hidden)
     elif has_degree_features(graph):
         features = degree_features(graph, edges[EDGES])
@@ -216,26 +214,22 @@ def visible_graph(
 
 
 def _find(graph: Graph, relation: str) -> _Found:
-    if graph.kinds is not None:
-        part = graph.relations.get(relation)
-        if part is None or part.reverse_of is not None:
-            given = [name for name, r in graph.relations.items() if r.reverse_of is None]
-            near = get_close_matches(relation, given, n=1)
-            hint = f"; did you mean {setting('predict', near[0])}?" if near else ""
-            raise InputError(
-                f"{setting('predict', relation)}: the graph has the relations "
-                f"{', '.join(given)}{hint}"
-            )
-        spans = graph.kinds.range(part.source), graph.kinds.range(part.target)
-        found = _Found(part.adjacency, *spans, (part.source, part.target))
-    else:
-        if relation != EDGES:
-            raise InputError(
-                f"{setting('predict', relation)}: a graph of one kind has one relation, "
-                f"{setting('predict', EDGES)}"
-            )
-        everything = range(graph.num_nodes)
-        found = _Found(graph.adjacency, everything, everything, None)
+    kinds = graph.kinds
+    if relation not in graph.edges and not kinds.named:
+        raise InputError(
+            f"{setting('predict', relation)}: a graph of one kind has one relation, "
+            f"{setting('predict', EDGES)}"
+        )
+    if relation not in graph.edges:
+        near = get_close_matches(relation, graph.edges, n=1)
+        hint = f"; did you mean {setting('predict', near[0])}?" if near else ""
+        raise InputError(
+            f"{setting('predict', relation)}: the graph has the relations "
+            f"{', '.join(graph.edges)}{hint}"
+        )
+    part = graph.relations[relation]
+    ends = part.source, part.target
+    found = _Found(part.adjacency, kinds.range(part.source), kinds.range(part.target), ends)
     if not found.adjacency.num_entries:
         raise InputError(f"{setting('predict', relation)}: the graph has no edges")
     return found

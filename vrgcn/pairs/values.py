@@ -180,7 +180,7 @@ class MostFrequent:
 def value_rules(pairs: Pairs) -> dict[str, ValueScorer]:
     """The simple rules of a predicted column, by name. They see training pairs alone."""
     assert pairs.target is not None
-    source, target = pairs.kinds or ("source", "target")
+    source, target = pairs.kinds
     if source == target:
         source, target = "source", "target"
     if pairs.target.classes:

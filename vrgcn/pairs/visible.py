@@ -14,7 +14,7 @@ from vrgcn.graph.until import Until
 
 def rules_until(graph: Graph, until: Until) -> tuple[str, ...]:
     """What is done against knowledge of later things, a sentence each."""
-    dated = [name for name in graph.relations if graph.kept.get(name)]
+    dated = [name for name in graph.edges if graph.kept.get(name) and graph.kinds.named]
     others = f", nor does one of a relation with times ({', '.join(dated)})" if dated else ""
     return (
         f"no edge later than {until} carries a message{others}",

@@ -30,7 +30,7 @@ _WEIGHTS = ("edge_weight", "edge_weight_dict", "edge_attr", "edge_attr_dict", "e
 
 def run_model(model: nn.Module, x: Tensor, propagate: Any) -> Tensor:
     """The outputs of a PyG model for the minibatch."""
-    if propagate.schema.kinds is not None:
+    if propagate.schema.kinds.named:
         from vrgcn.pyg.kinds import KindsPass
 
         return KindsPass(model, x, propagate).run()

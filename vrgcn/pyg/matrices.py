@@ -51,7 +51,6 @@ class Wires:
         """The nodes that receive and that send; None where all do both."""
         if self.relation is None:
             return None
-        assert graph.kinds is not None
         relation = graph.relations[self.relation]
         ends = graph.kinds.range(relation.target), graph.kinds.range(relation.source)
         return ends[::-1] if self.reverse else ends

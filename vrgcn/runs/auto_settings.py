@@ -73,7 +73,7 @@ def settle(
     compare = compare and model.dropout is None
     train = replace(train, patience=_patience(train, graph))
     if model.dropout is None:
-        wide = graph.num_features >= _COLUMNS or graph.kinds is not None
+        wide = graph.num_features >= _COLUMNS or graph.kinds.named
         model = replace(model, dropout=0.5 if wide else 0.2)
     if model.learned_rows is None:
         model = replace(model, learned_rows=_rows_worth(model, train, graph))
@@ -89,7 +89,7 @@ def few_labels(graph: Graph) -> bool:
     if graph.labels is None:
         return False
     few = len(graph.train) < min(_PER_CLASS * graph.num_classes, _SHARE * graph.num_nodes)
-    return few and graph.kinds is None and find_task(graph.task).name == "classes"
+    return few and not graph.kinds.named and find_task(graph.task).name == "classes"
 
 
 def training_neighbours(graph: Graph) -> float:
@@ -110,7 +110,7 @@ def training_neighbours(graph: Graph) -> float:
 def _rows_worth(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
     if model.model == "mlp" or is_plugin_model(model.model):
         return False
-    if graph.kinds is not None or train.inductive or train.memory == "disk":
+    if graph.kinds.named or train.inductive or train.memory == "disk":
         return False
     if graph.num_nodes * model.hidden > _NUMBERS:
         return False
@@ -172,7 +172,7 @@ def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
     given = (getattr(model, name) != value for name, value in _CHANGED.items())
     if any(given) or train.learning_rate != TrainConfig.learning_rate:
         return False
-    if graph.kinds is not None or train.memory == "disk" or train.epochs < 4 * _SHORT:
+    if graph.kinds.named or train.memory == "disk" or train.epochs < 4 * _SHORT:
         return False
     if len(graph.val) < _VALIDATION:
         return False

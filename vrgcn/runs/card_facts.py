@@ -86,11 +86,10 @@ def _size(graph: Graph) -> str:
 
 
 def _kinds(graph: Graph) -> list[str]:
-    if graph.kinds is None:
+    if not graph.kinds.named:
         return []
     sizes = [f"{name} ({size:,})" for name, size in graph.kinds.sizes.items()]
-    given = [part.name for part in graph.relations.values() if part.reverse_of is None]
-    return [f"kinds of nodes: {listed(sizes)}", f"relations: {listed(given)}"]
+    return [f"kinds of nodes: {listed(sizes)}", f"relations: {listed(list(graph.edges))}"]
 
 
 def _labels(graph: Graph) -> list[str]:

@@ -75,12 +75,11 @@ def _predicted(graph: Graph) -> dict[str, Any]:
 
 def _edges(graph: Graph) -> dict[str, Any]:
     """Return the SHA-256 of the edges, of each relation by itself where there are several."""
-    if graph.kinds is None:
+    if not graph.kinds.named:
         return {"adjacency": _digest(_sparse(graph.adjacency))}
-    given = (part for part in graph.relations.values() if part.reverse_of is None)
     return {
         "kinds": dict(graph.kinds.sizes),
-        **{f"relation {part.name}": _digest(_sparse(part.adjacency)) for part in given},
+        **{f"relation {name}": _digest(_sparse(A)) for name, A in graph.edges.items()},
     }
 
 
@@ -136,7 +135,7 @@ def _matrix(P: Propagation, graph: Graph) -> Iterator[Tensor]:
     for part in (P.own, P.left, P.right):
         if part is not None:
             yield torch.as_tensor(part)
-    known = [part.adjacency for part in graph.relations.values()] or [graph.adjacency]
+    known = [part.adjacency for part in graph.relations.values()]
     if all(P.adjacency.indices is not A.indices for A in known):  # else it is in the fingerprint
         yield from _sparse(P.adjacency)
 

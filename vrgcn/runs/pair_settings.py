@@ -121,7 +121,7 @@ def epoch_work(job: Job) -> float | None:
 
 def _possible(graph: Graph) -> tuple[str, ...]:
     """Names of the candidates that suit a graph, the usual one first."""
-    if graph.kinds is not None:
+    if graph.kinds.named:
         features = any(graph.kinds.widths.values())
         return _OF_KINDS if features else _OF_ROWS
     bare = graph.num_features <= 1 or has_degree_features(graph)
@@ -136,7 +136,7 @@ def _for_large(
     if names[0] not in _OF_ROWS:
         return settings[names[0]]
     model, train = settings["lightgcn by lift"]
-    if graph.kinds is not None and model.embedding == ModelConfig.embedding:
+    if graph.kinds.named and model.embedding == ModelConfig.embedding:
         model = replace(model, embedding=_WIDE)
     return model, train
 
@@ -173,7 +173,7 @@ def _way(model: str, train: TrainConfig, graph: Graph) -> Way:
     if train.pair_batches != AUTO:
         return NODES if train.pair_batches == NODES else PAIRS
     gradients = train.estimator != AUTO and find_estimator(train.estimator).gradient_history
-    return NODES if model == "lightgcn" or graph.kinds is None or gradients else PAIRS
+    return NODES if model == "lightgcn" or not graph.kinds.named or gradients else PAIRS
 
 
 def _evaluated(train: TrainConfig, graph: Graph) -> int:

@@ -33,7 +33,7 @@ def smooth_run(
     note: called if nothing was tried
     """
     saved = SavedModel.of(model)
-    if smooth == "never" or not len(graph.val) or graph.kinds is not None:
+    if smooth == "never" or not len(graph.val) or graph.kinds.named:
         return result, saved
     metric = find_task(graph.task).find_metric(score)
     chosen = choose_smoothing(saved, Problem.of(graph, metric), always=smooth == "always")
@@ -56,7 +56,7 @@ def check_smooth(smooth: str, graph: Graph) -> None:
     if smooth != "always":
         return
     check_of_labels("smooth", smooth, graph)
-    if graph.kinds is not None:
+    if graph.kinds.named:
         raise InputError(
             f"{setting('smooth', 'always')} spreads labels between nodes of one kind, and the "
             "graph has several kinds; leave the setting out"

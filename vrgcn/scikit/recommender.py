@@ -245,7 +245,6 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
     def _own_ids(self, nodes: Tensor, end: int) -> Any:
         """The user's ids of nodes at one end of pairs, as a pandas Series."""
         kinds, kind = self.graph_.kinds, KINDS[end]
-        assert kinds is not None
         ids = self.graph_.names.ids_of(kind)
         return ids.take(kinds.within(kind, nodes).numpy()).to_pandas()
 
@@ -255,7 +254,6 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
     def _known(self, ids: list[Any], kind: str) -> NDArray[np.int64]:
         """(ids,) nodes; -1 for ids that `fit` did not know."""
         kinds = self.graph_.kinds
-        assert kinds is not None
         own = self.graph_.names.ids_of(kind).cast(pa.string())
         found = pc.index_in(pa.array([str(i) for i in ids], pa.string()), value_set=own)
         places = found.fill_null(-1).to_numpy().astype(np.int64)

@@ -95,7 +95,7 @@ class Links(EdgeTarget):
         if self._wanted != "auto":
             return self._wanted
         rows = any(table.input for table in node_tables(model).values())
-        if not rows or self.pairs.kinds is not None:
+        if not rows or any(self.pairs.kinds):
             return "keep"
         return "redraw" if self._by_nodes(model, graph) else "exclude"
 

@@ -82,17 +82,14 @@ def _label_columns(folder: Path | None, table: str) -> list[str]:
 
 def offered(graph: Graph, folder: Path | None) -> list[str]:
     """Return everything that can be predicted in a graph, by the names that `predict` takes."""
-    relations = [EDGES]
-    if graph.kinds is not None:
-        relations = [part.name for part in graph.relations.values() if part.reverse_of is None]
     columns = [
         f"{relation}.{name}"
-        for relation in relations
+        for relation in graph.edges
         for name, column in graph.kept.get(relation, {}).items()
         if column.kind in ("number", "class")
     ]
-    every = [RELATIONS] if graph.kinds is not None else []
-    return [*label_names(graph, folder), *relations, *columns, *every]
+    every = [RELATIONS] if graph.kinds.named else []
+    return [*label_names(graph, folder), *graph.edges, *columns, *every]
 
 
 def check_predicted(predict: str | None, graph: Graph, folder: Path | None) -> None:
@@ -114,7 +111,7 @@ def check_predicted(predict: str | None, graph: Graph, folder: Path | None) -> N
 def _cure(predict: str, graph: Graph) -> str:
     """Say how to import a column that the graph does not keep, if the text may name one."""
     owner, _, column = predict.rpartition(".")
-    of_nodes = not owner if graph.kinds is None else owner in graph.kinds.names
+    of_nodes = owner in graph.kinds.names
     edges = [part.name for part in graph.relations.values() if owner in (part.triple[1], part.name)]
     if of_nodes:
         want = setting("label", predict, command="import")
@@ -127,5 +124,4 @@ def _cure(predict: str, graph: Graph) -> str:
 
 def _kept(predict: str, graph: Graph) -> bool:
     """Return True for any column of a known relation: the split says which can be predicted."""
-    relations = [EDGES] if graph.kinds is None else list(graph.relations)
-    return any(predict.startswith(f"{relation}.") for relation in relations)
+    return any(predict.startswith(f"{relation}.") for relation in graph.relations)

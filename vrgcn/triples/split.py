@@ -48,7 +48,7 @@ def split_triples(
     It has no labels, and all nodes are training nodes: features of all nodes are known. Features
     that the import made of edges are set to zero: they know validation and test triples.
     """
-    if graph.kinds is None:
+    if not graph.kinds.named:
         raise InputError(
             f"{setting('predict', RELATIONS)} is for graphs with relations; this one has none: "
             f"{setting('predict', 'edges')} predicts its edges"

@@ -133,7 +133,7 @@ def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Tuner],
     unknown = [name for name in names if name not in RECIPES]
     if unknown:
         raise InputError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
-    if graph.kinds is not None:  # labels spread between nodes of one kind
+    if graph.kinds.named:  # labels spread between nodes of one kind
         names = [name for name in names if not RECIPES[name].smooth]
     return lambda tuner: tuner.fit_baselines(names, own)
 
@@ -163,7 +163,7 @@ def _space(
 ) -> Search:
     given = _settled(given, graph, limit)
     left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
-    return Search(given, search, left_out, NOT_RELATIONAL if graph.kinds is not None else ())
+    return Search(given, search, left_out, NOT_RELATIONAL if graph.kinds.named else ())
 
 
 def _edge_space(
@@ -261,7 +261,7 @@ def _unsuited(given: Settings, graph: Graph) -> list[str]:
         given.changed({"model": "residual"})
     except ValueError:
         found.append("residual")
-    if kinds is not None:
+    if kinds.named:
         found = ["residual"]
         if not kinds.widths.get(kinds.target or "", 0):
             found.append("mlp")
