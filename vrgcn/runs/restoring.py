@@ -131,7 +131,7 @@ def _check_alike(what: str, found: Any, wanted: Any) -> None:
 def _check_histories(trainer: Trainer, state: TrainState) -> None:
     histories, kinds = trainer.minibatches.histories, trainer.graph.kinds
     # Gradients of a relation have a row for each node of one kind.
-    of_kinds = set() if kinds is None else {*kinds.sizes.values()}
+    of_kinds = {*kinds.sizes.values()}
     tables = histories.tables_of(state.histories)
     for name, table in tables.items():
         level, kind, part = name.split(".")
