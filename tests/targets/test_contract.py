@@ -127,7 +127,6 @@ def rows_of(run: Run) -> tuple[list[list[str]], Tensor]:
     edges = scored_edges(graph)
     assert edges is not None
     rows = edges.predicted.split("test")[:3]
-    assert graph.kinds is not None
     first = graph.kinds.range("item").start
     text = [[str(row[0]), LIKED, str(row[-1] - first)] for row in rows.tolist()]
     decoder: Any = run.saved.model.decoder
