@@ -228,3 +228,13 @@ def test_an_import_of_the_own_folder_or_a_lower_layer_is_not(importer: str, sour
 def test_an_arrow_is_told_by_file_line_and_what_is_imported() -> None:
     (arrow,) = arrows("x = 1\nfrom vrgcn.engine.history import NEVER\n", "vrgcn.graph.graph")
     assert told(arrow) == "vrgcn/graph/graph.py:2: graph imports vrgcn.engine.history.NEVER"
+
+
+def test_no_two_public_classes_have_the_same_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path, module in modules():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    twice = {name: found for name, found in homes.items() if len(found) > 1}
+    assert twice.keys() <= {"Settings"}, twice

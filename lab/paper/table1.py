@@ -10,7 +10,7 @@ from lab.harness.units import Unit
 from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.paper import TABLE1
 from lab.paper.settings import SETTINGS, chosen_datasets, open_graph
-from vrgcn.data.statistics import Average, statistics
+from vrgcn.data.statistics import SampledMean, statistics
 from vrgcn.pages.page import Page
 
 
@@ -45,8 +45,8 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     different: list[str] = []
     for record in records:
         name = record["dataset"]
-        degree = Average(record["degree"], record["nodes"])
-        two_hop = Average(record["two_hop"], record["two_hop_nodes"], record["two_hop_error"])
+        degree = SampledMean(record["degree"], record["nodes"])
+        two_hop = SampledMean(record["two_hop"], record["two_hop_nodes"], record["two_hop_error"])
         about = "≈ " if two_hop.error else ""
         rows.append(
             [
@@ -81,7 +81,7 @@ def render(records: list[Record], page: Page, folder: Path) -> list[Verdict]:
     return undecided(verdicts) if records[0]["quick"] else verdicts
 
 
-def _agrees(ours: Average, paper: int) -> bool:
+def _agrees(ours: SampledMean, paper: int) -> bool:
     """Return True if both are the same once rounded; for a sample of nodes, within two standard
     errors."""
     if ours.error == 0:

@@ -32,7 +32,7 @@ def test_import_says_what_takes_less(vrgcn, tmp_path: Path, monkeypatch, error) 
 
     (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,2\n")
     monkeypatch.setattr(adjacency, "write_adjacency", fails)
-    monkeypatch.setattr(adjacency.Pairs, "append", fails)
+    monkeypatch.setattr(adjacency.EdgeFile, "append", fails)
     code, _, err = vrgcn("import", "--edges", "edges.csv", "--out", "g")
     assert code == 1
     assert err.startswith("vrgcn: error: there is not enough memory to import these tables")

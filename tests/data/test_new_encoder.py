@@ -20,7 +20,7 @@ from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.data.tables.encoders import ENCODERS, find_encoder
 from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, Look, Rejection, Tell
 from vrgcn.data.tables.encoders.filling import FilledColumn
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.values import to_text
 
 ADDRESS = r"^\d{1,3}(\.\d{1,3}){3}$"
@@ -44,14 +44,14 @@ class AddressColumn(Encoder):
         return option in ("1", "2", "3", "4")
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if not sample.is_text or sample.share(ADDRESS) < 1:
             return Rejection()
         different = pc.count_distinct(sample.known).as_py()
         return cls.told(sample, "", Look(f"{different} addresses", sample.missing))
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         return Look(found.words, found.missing, options={"parts": int(option or 4)})
 
     @property

@@ -10,7 +10,7 @@ import torch
 
 from vrgcn.data import load_dataset
 from vrgcn.data import statistics as module
-from vrgcn.data.statistics import Average, statistics, two_hop
+from vrgcn.data.statistics import SampledMean, statistics, two_hop
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 
@@ -68,7 +68,7 @@ def test_every_figure_agrees_with_a_count_on_the_dense_matrix(
     found = statistics(graph)
     assert found.edges == A.sum()
     assert found.degree.value == pytest.approx(A.sum() / 40)
-    assert found.two_hop == Average(((A @ A) > 0).sum() / 40, 40)
+    assert found.two_hop == SampledMean(((A @ A) > 0).sum() / 40, 40)
     sources, targets = graph.edge_index().numpy()
     assert found.self_loops == (sources == targets).sum()
     neighbours = A.sum(1) - 1
@@ -128,7 +128,7 @@ def test_at_least_100_nodes_are_sampled_however_dense_the_graph() -> None:
     ("value", "rounded"), [(5.496, 6), (5.44, 5), (36.78, 37), (31.106, 31), (4.5, 5), (0.0, 0)]
 )
 def test_averages_are_rounded_as_in_table_1(value: float, rounded: int) -> None:
-    assert Average(value, 1).rounded() == rounded
+    assert SampledMean(value, 1).rounded() == rounded
 
 
 def test_graphs_of_several_classes_or_none_have_no_homophily() -> None:

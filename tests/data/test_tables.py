@@ -241,7 +241,7 @@ def test_edges_that_all_repeat_one_take_the_memory_of_a_part(tmp_path, monkeypat
     monkeypatch.setattr(adjacency, "RANGE_ENTRIES", 1 << 14)
     monkeypatch.setattr(adjacency, "_CHUNK", 1 << 14)
     weight = np.ones(1 << 16) if weighted else None
-    pairs = adjacency.Pairs("e.csv", tmp_path, 3, weighted)
+    pairs = adjacency.EdgeFile("e.csv", tmp_path, 3, weighted)
     for _ in range(32):
         pairs.append(np.full(1 << 16, 1), np.full(1 << 16, 2), weight)
     tracemalloc.start()

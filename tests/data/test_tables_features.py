@@ -18,7 +18,7 @@ from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.data.tables.encoders import recognise
 from vrgcn.data.tables.encoders.dates import parse_dates
 from vrgcn.data.tables.encoders.reservoir import Reservoir
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 
 pytestmark = pytest.mark.usefixtures("told_as_flags")
 
@@ -646,5 +646,5 @@ def test_a_reservoir_takes_every_row_as_often():
 )
 def test_a_column_looks_like_what_it_holds(cells, kind):
     spec = ImportSpec(edges=Path("e.csv"), out=Path("g"))
-    encoder, _ = recognise(Sample("x", pa.array(cells), spec))
+    encoder, _ = recognise(ColumnSample("x", pa.array(cells), spec))
     assert (encoder.kind if encoder else "drop") == kind

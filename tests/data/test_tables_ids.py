@@ -9,7 +9,7 @@ import pytest
 
 from tests.data.test_tables_features import imported
 from vrgcn.data.tables.encoders import recognise
-from vrgcn.data.tables.encoders.sample import Sample, is_called_id
+from vrgcn.data.tables.encoders.sample import ColumnSample, is_called_id
 from vrgcn.data.tables.spec import ImportSpec
 
 pytestmark = pytest.mark.usefixtures("told_as_flags")
@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
 
 def kind(column: str, cells: list | pa.Array, **options: object) -> str | None:
     array = cells if isinstance(cells, pa.Array) else pa.array(cells)
-    encoder, _ = recognise(Sample(column, array, SPEC, **options))
+    encoder, _ = recognise(ColumnSample(column, array, SPEC, **options))
     return encoder.kind if encoder is not None else None
 
 

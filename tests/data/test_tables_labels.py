@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables, labels
-from vrgcn.data.tables.labels import Labels
+from vrgcn.data.tables.labels import ClassLabels
 from vrgcn.data.tables.splits import draw_split, split_sizes
 from vrgcn.graph.validation import SPLITS
 
@@ -139,10 +139,10 @@ def test_a_ratio_splits_every_class_in_the_same_way(tmp_path):
     assert "0.6 0.2 0.2 class by class" in str(summary)
 
 
-def one_class(codes: np.ndarray, classes: int) -> Labels:
+def one_class(codes: np.ndarray, classes: int) -> ClassLabels:
     known = codes >= 0
     names = [str(i) for i in range(classes)]
-    return Labels(names, known, np.flatnonzero(known), codes[known], several=False)
+    return ClassLabels(names, known, np.flatnonzero(known), codes[known], several=False)
 
 
 @settings(max_examples=60, deadline=None)

@@ -14,7 +14,7 @@ import torch
 import vrgcn as package
 from tests.targets.shop import LIKED, STARS, evaluated, save
 from vrgcn.pages.runs.records import read_runs
-from vrgcn.pages.runs.scores import RunScores, Scorer
+from vrgcn.pages.runs.scores import RunScorer, RunScores
 from vrgcn.runs.run import open_run_graph
 
 MOMENTS = {"train_until": "2026-04", "val_until": "2026-05"}
@@ -84,7 +84,7 @@ def test_run_evaluation_and_report_score_the_same_rows_alike(
     assert code == 0, error
     assert evaluated(run.folder, run.result["metric"]) == pytest.approx(then, abs=1e-6)
     (record,) = read_runs([run.folder])
-    reported = Scorer(None, torch.device("cpu"))(record)
+    reported = RunScorer(None, torch.device("cpu"))(record)
     assert isinstance(reported, RunScores), reported
     assert reported.total == pytest.approx(then, abs=1e-6)
     assert reported.nodes == count

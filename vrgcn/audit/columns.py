@@ -39,7 +39,7 @@ class DenseFeature:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFeatures:
+class SparseColumns:
     """Many features of which a node has few; all that counts is whether a value is 0.
 
     titles, columns: of each, as in `DenseFeature`
@@ -111,7 +111,7 @@ def _coded(titles: list[str], table: NDArray[np.float64]) -> Iterator[DenseFeatu
             yield DenseFeature(column, column, np.where(own.any(1), own.argmax(1) + 1.0, 0.0))
 
 
-def sparse_features(graph: Graph, kind: str | None, nodes: Tensor) -> Iterator[SparseFeatures]:
+def sparse_features(graph: Graph, kind: str | None, nodes: Tensor) -> Iterator[SparseColumns]:
     """The features in sparse blocks of some nodes."""
     for span, values in _blocks(graph, kind, nodes, sparse=True):
         from scipy.sparse import csr_matrix  # here: most graphs have no such block
@@ -121,7 +121,7 @@ def sparse_features(graph: Graph, kind: str | None, nodes: Tensor) -> Iterator[S
         ones = np.ones(len(indices))
         present = csr_matrix((ones, indices, indptr), shape=tuple(values.shape))
         present.data[values.values().numpy() == 0] = 0
-        yield SparseFeatures(titles, [user_column(title) for title in titles], present)
+        yield SparseColumns(titles, [user_column(title) for title in titles], present)
 
 
 def _blocks(

@@ -58,7 +58,7 @@ _HEADING = re.compile(r"Group (\w+)(?:: (.+))?\.", re.DOTALL)
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
-class Group(NamedTuple):
+class FlagGroup(NamedTuple):
     """Flags that are explained together. title: what they are about; "" if another heading of the
     group says it"""
 
@@ -69,7 +69,7 @@ class Group(NamedTuple):
 class Note(NamedTuple):
     """What the strings in a class say about a field."""
 
-    group: Group = Group()
+    group: FlagGroup = FlagGroup()
     text: str = ""
 
 
@@ -108,7 +108,7 @@ class Flag:
     name: str
     text: str
     summary: str
-    group: Group
+    group: FlagGroup
     kind: Any
     choices: tuple[str, ...]
     several: bool
@@ -212,10 +212,10 @@ def field_notes(options: type) -> dict[str, Note]:
     for kind in reversed(options.__mro__):
         if not is_dataclass(kind):
             continue
-        group = Group()
+        group = FlagGroup()
         for statement, below in pairwise([*_class(kind).body, ast.Pass()]):
             if heading := _HEADING.fullmatch(_string(statement)):
-                group = Group(heading[1], _one_line(heading[2] or ""))
+                group = FlagGroup(heading[1], _one_line(heading[2] or ""))
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 name, text = statement.target.id, _string(below)
                 text = "" if _HEADING.fullmatch(text) else text

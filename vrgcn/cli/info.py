@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from torch import nn
 
-    from vrgcn.data.statistics import Average, Statistics
+    from vrgcn.data.statistics import SampledMean, Statistics
     from vrgcn.graph.graph import Graph
 
 RELATIONS_SHOWN = 20
@@ -181,7 +181,7 @@ def _lines(found: Statistics, scaling: str) -> dict[str, str]:
     return lines
 
 
-def _average(average: Average) -> str:
+def _average(average: SampledMean) -> str:
     if average.error == 0:
         return f"{average.value:,.3f} on average"
     return (

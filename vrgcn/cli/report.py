@@ -17,7 +17,7 @@ from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import member_runs, read_config
 
 if TYPE_CHECKING:
-    from vrgcn.pages.runs.records import Record
+    from vrgcn.pages.runs.records import RunRecord
     from vrgcn.pages.runs.scores import NoScores, RunScores
 
 
@@ -56,7 +56,7 @@ def run(options: ReportOptions) -> None:
     from vrgcn.pages.figures import check_figure
     from vrgcn.pages.runs.records import read_runs
     from vrgcn.pages.runs.report import Reported, report_page
-    from vrgcn.pages.runs.scores import Scorer
+    from vrgcn.pages.runs.scores import RunScorer
     from vrgcn.training.progress import progress_bar
 
     use_threads(options.threads)
@@ -64,10 +64,10 @@ def run(options: ReportOptions) -> None:
     check_figure(options.out, PAGES)
     folders = [run for folder in _folders(options.runs) for run in member_runs(folder) or [folder]]
     records = read_runs(folders)
-    scorer = Scorer(options.data_root, device)
+    scorer = RunScorer(options.data_root, device)
     with progress_bar() as progress:
 
-        def score(record: Record) -> RunScores | NoScores:
+        def score(record: RunRecord) -> RunScores | NoScores:
             if not progress.tasks:
                 progress.add_task("predicting", total=len(runs.scored()))
             answer = scorer(record)

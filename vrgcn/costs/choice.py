@@ -33,7 +33,7 @@ ENTRIES = 80
 
 
 @dataclass(frozen=True)
-class Choice:
+class EstimatorChoice:
     """The chosen estimator.
 
     estimator: its name; reason: one line for the user who did not choose
@@ -49,7 +49,7 @@ def choose_estimator(
     config: TrainConfig,
     propagation: PropagationLike | None = None,
     target: Target | None = None,
-) -> tuple[TrainConfig, Choice | None]:
+) -> tuple[TrainConfig, EstimatorChoice | None]:
     """Return the config with an estimator in place of `auto`, and the choice; None for the choice
     if the config names an estimator."""
     if config.estimator != AUTO:
@@ -77,27 +77,31 @@ def candidate_costs(
     )
 
 
-def choice_by(costs: Mapping[str, Cost], most: float = HARDLY_MORE) -> Choice:
+def choice_by(costs: Mapping[str, Cost], most: float = HARDLY_MORE) -> EstimatorChoice:
     """Return the estimator to use, given the cost of an epoch of each.
 
     most: exact training may take so many times the work of another estimator
     """
     if EXACT not in costs:  # then none can train here, and the run will report why
-        return Choice(CANDIDATES[0], "it is the usual one")
+        return EstimatorChoice(CANDIDATES[0], "it is the usual one")
     exact = costs[EXACT]
     name = next((name for name in CANDIDATES if name in costs), EXACT)
     if not exact.neighbours:
-        return Choice(EXACT, "the model looks at no neighbours, so there is nothing to estimate")
+        return EstimatorChoice(
+            EXACT, "the model looks at no neighbours, so there is nothing to estimate"
+        )
     if name == EXACT:
-        return Choice(EXACT, "no estimator with histories can train this model on this graph")
+        return EstimatorChoice(
+            EXACT, "no estimator with histories can train this model on this graph"
+        )
     if work(exact) <= most * work(costs[name]):
-        return Choice(
+        return EstimatorChoice(
             EXACT,
             f"in minibatches of this size it costs hardly more than {name} on this graph "
             f"({counted(exact.nodes)} nodes an epoch, {counted(costs[name].nodes)} by {name}), and "
             "it has no noise",
         )
-    return Choice(
+    return EstimatorChoice(
         name,
         f"it computes {counted(costs[name].nodes)} nodes an epoch, {EXACT} training "
         f"{counted(exact.nodes)}",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.synthetic import COMMUNITIES, CommunitySpec, degree_weights, feature_centres
-from vrgcn.data.tables.adjacency import Pairs, write_adjacency
+from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.names import Names
@@ -45,7 +45,7 @@ def generate_graph(
         order = np.arange(spec.nodes)  # place -> node
         if spec.order == "random":
             order = _random(spec, _ORDER).permutation(spec.nodes)
-        pairs = Pairs("generated edges", folder, spec.nodes, weighted=False)
+        pairs = EdgeFile("generated edges", folder, spec.nodes, weighted=False)
         for done, (source, target) in _pairs(spec):
             pairs.append(order[source], order[target], None)
             tell(0.3 * done)

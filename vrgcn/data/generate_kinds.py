@@ -24,7 +24,7 @@ from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.store_format import BlockPlace
 from vrgcn.data.store_kinds import RelationPlace, relation_folder
-from vrgcn.data.tables.adjacency import Pairs, write_adjacency
+from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.files.writing import flush_folder, new_folder
 from vrgcn.graph.kinds import Kinds
@@ -154,7 +154,7 @@ def _write_graph(store: Store, folder: Path, tell: Tell) -> int:
     for number, (source, name, target, _) in enumerate(RELATIONS):
         home = relation_folder(folder, number)
         home.mkdir()
-        pairs = Pairs("generated edges", home, kinds.num_nodes, weighted=False)
+        pairs = EdgeFile("generated edges", home, kinds.num_nodes, weighted=False)
         first, other = kinds.range(source).start, kinds.range(target).start
         for starts, ends in store.edges(number):
             pairs.append(starts + first, ends + other, None)

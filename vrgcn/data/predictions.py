@@ -103,7 +103,7 @@ class _Array:
         self._file.write(self._task.array(outputs).contiguous().numpy().tobytes())
 
 
-class Rows(Protocol):
+class RowsOfOutputs(Protocol):
     """Turns outputs into the rows of a table."""
 
     schema: pa.Schema
@@ -137,7 +137,7 @@ class PredictionRows:
 
 
 class TableWriter:
-    def __init__(self, writer: Any, rows: Rows) -> None:
+    def __init__(self, writer: Any, rows: RowsOfOutputs) -> None:
         self._writer = writer
         self._rows = rows
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vrgcn.data.store import load_graph, write_array, write_meta
 from vrgcn.data.store_kept import KeptPlace
-from vrgcn.data.tables.adjacency import Pairs, write_adjacency
+from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.kept import matrix_in, write_columns
 from vrgcn.files.mistakes import InputError
@@ -106,7 +106,7 @@ def _write_edges(
     A = graph.adjacency
     directed = not is_symmetric(A)
     before = after = 0
-    pairs = Pairs("edges", folder, graph.num_nodes, A.values is not None)
+    pairs = EdgeFile("edges", folder, graph.num_nodes, A.values is not None)
     for source, target, weight, done in _edges(graph):
         before += int(((source - target).abs() <= block).sum())
         # One direction of an undirected edge is enough; it is then written as two.

@@ -15,7 +15,7 @@ META = "meta.json"  # in the folder of a graph
 PARTS = "parts.json"  # in the folder of its parts, one for each process
 
 
-class Source(NamedTuple):
+class GraphSource(NamedTuple):
     """One of the two: a data set by name, or a folder."""
 
     dataset: str | None
@@ -29,7 +29,7 @@ def find_source(
     *,
     needed: bool = True,
     parts: bool = False,
-) -> Source:
+) -> GraphSource:
     """The graph that is meant; an error where none is, or more than one.
 
     word: either of them, whichever there is
@@ -59,7 +59,7 @@ def find_source(
             f"({setting('graph', Placeholder('FOLDER'))}), or the name of a data set "
             f"({setting('dataset', Placeholder('NAME'))}; `vrgcn datasets` lists them)"
         )
-    return Source(dataset, graph)
+    return GraphSource(dataset, graph)
 
 
 def has_parts(folder: Path | None) -> bool:
@@ -84,7 +84,7 @@ def check_graph(folder: Path, flag: str = "", *, parts: bool = False) -> None:
         raise FileNotFoundError(f"{flag}{folder} is no graph: it has no {META}{_import()}")
 
 
-def _of_word(word: str, parts: bool = False) -> Source:
+def _of_word(word: str, parts: bool = False) -> GraphSource:
     folder = Path(word)
     named = is_name(word)
     if named and (folder / META).is_file():
@@ -94,10 +94,10 @@ def _of_word(word: str, parts: bool = False) -> Source:
             f"{setting('graph', word, python=repr(f'./{word}'))}"
         )
     if named:
-        return Source(word, None)
+        return GraphSource(word, None)
     if folder.exists():
         check_graph(folder, parts=parts)
-        return Source(None, folder)
+        return GraphSource(None, folder)
     close = get_close_matches(word, DATASETS, n=1)
     hint = f"; did you mean {close[0]}?" if close else _import()
     raise FileNotFoundError(f"there is no folder {word}, and no data set of that name{hint}")

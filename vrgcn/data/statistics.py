@@ -35,7 +35,7 @@ HIDDEN = 128  # the width that memory is estimated for
 
 
 @dataclass(frozen=True)
-class Average:
+class SampledMean:
     """value: a mean over `nodes` nodes; error: its standard error, 0 if those are all nodes"""
 
     value: float
@@ -65,8 +65,8 @@ class Statistics:
 
     nodes: int
     edges: int
-    degree: Average
-    two_hop: Average
+    degree: SampledMean
+    two_hop: SampledMean
     median_degree: int
     max_degree: int
     self_loops: int
@@ -106,7 +106,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
     return Statistics(
         nodes=V,
         edges=edges,
-        degree=Average(edges / V, V),
+        degree=SampledMean(edges / V, V),
         two_hop=two_hop(A, torch.Generator().manual_seed(seed), STEPS),
         median_degree=int(others.median()),
         max_degree=int(others.max()),
@@ -127,7 +127,7 @@ def statistics(graph: Graph, seed: int = 0) -> Statistics:
     )
 
 
-def two_hop(A: CSR, generator: torch.Generator, steps: int) -> Average:
+def two_hop(A: CSR, generator: torch.Generator, steps: int) -> SampledMean:
     """The average number of nodes within two hops of a node, itself among them.
 
     steps: how many paths of two edges may be followed in all; where the graph has more, nodes are
@@ -146,9 +146,9 @@ def two_hop(A: CSR, generator: torch.Generator, steps: int) -> Average:
         nodes = torch.randperm(V, generator=generator)[:count].sort().values
     sizes = torch.cat([_reached(A, chunk) for chunk in _chunks(nodes, paths)]).double()
     if count == V:
-        return Average(float(sizes.mean()), V)
+        return SampledMean(float(sizes.mean()), V)
     error = sizes.std() * ((1 - count / V) / count) ** 0.5
-    return Average(float(sizes.mean()), count, float(error))
+    return SampledMean(float(sizes.mean()), count, float(error))
 
 
 def _chunks(nodes: Tensor, paths: Tensor) -> tuple[Tensor, ...]:

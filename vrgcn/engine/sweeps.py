@@ -35,7 +35,7 @@ class AverageRows(Protocol):
         """(len(nodes), features). keep: them for the next time, where they had to be computed"""
 
 
-class Source(Protocol):
+class SweepSource(Protocol):
     """What sweeps read of a model on a graph: a `Setup`, or a graph that changes. The parts are
     those of `Setup`."""
 
@@ -58,7 +58,7 @@ class Source(Protocol):
 
 
 # Rows of P without its diagonal for some nodes.
-Rows = Callable[[Propagation, Tensor], CSR]
+RowsOf = Callable[[Propagation, Tensor], CSR]
 
 
 def rows_of(P: Propagation, nodes: Tensor) -> CSR:
@@ -78,13 +78,13 @@ class Swept:
 
 def sweep(
     model: nn.Module,
-    setup: Source,
+    setup: SweepSource,
     nodes: Tensor,
     tables: Histories,
     *,
     stop: int | None = None,
     keep_averages: bool = False,
-    rows: Rows = rows_of,
+    rows: RowsOf = rows_of,
 ) -> Iterator[Swept]:
     """Run the model without dropout and gradients, neighbours read from the tables.
 
@@ -100,7 +100,7 @@ def sweep(
 
 def fill_tables(
     model: nn.Module,
-    setup: Source,
+    setup: SweepSource,
     needed: Sequence[Tensor],
     tables: Histories,
     *,
@@ -126,12 +126,12 @@ def fill_tables(
 
 def refresh_tables(
     model: nn.Module,
-    setup: Source,
+    setup: SweepSource,
     nodes: Tensor,
     tables: Histories,
     *,
     step: int,
-    rows: Rows = rows_of,
+    rows: RowsOf = rows_of,
 ) -> None:
     """Write all tables' rows of some nodes in one sweep, from the tables as they are."""
     first = setup.evaluation.first_table
@@ -142,12 +142,12 @@ def refresh_tables(
 
 def _forward(
     model: nn.Module,
-    setup: Source,
+    setup: SweepSource,
     chunk: Tensor,
     tables: Histories,
     stop: int | None,
     keep_averages: bool,
-    rows: Rows,
+    rows: RowsOf,
 ) -> Swept:
     x = setup.feature_rows(chunk)
     received: list[Tensor] = []

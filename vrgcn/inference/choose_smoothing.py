@@ -23,7 +23,7 @@ _Tried = tuple[float, float, bool]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenSmoothing:
     """smoothing: the best; None if the model alone is better, or if the graph is too large
     val: validation score with it; alone: of the model alone
     reason: why nothing was tried; None if something was
@@ -35,7 +35,9 @@ class Chosen:
     reason: str | None = None
 
 
-def choose_smoothing(saved: SavedModel, problem: Problem, *, always: bool = False) -> Chosen:
+def choose_smoothing(
+    saved: SavedModel, problem: Problem, *, always: bool = False
+) -> ChosenSmoothing:
     """Choose how a trained model's outputs are corrected and smoothed.
 
     saved: a model of any kind, or an average; a smoothing that it has is left out
@@ -46,11 +48,11 @@ def choose_smoothing(saved: SavedModel, problem: Problem, *, always: bool = Fals
     outputs = predict(alone, graph, kind="all")
     score = problem.score(outputs[graph.val])
     if graph.kinds.named:
-        return Chosen(None, score, score, "labels spread between nodes of one kind")
+        return ChosenSmoothing(None, score, score, "labels spread between nodes of one kind")
     grid = _ALL if always else _affordable(problem)
     if not grid:
         reason = "the graph is too large to try it in some seconds"
-        return Chosen(None, score, score, reason)
+        return ChosenSmoothing(None, score, score, reason)
     labels = task.columns_of(problem.labels, graph.num_classes).double()
     shares = task.shares(outputs)
     centre = 0.0
@@ -70,9 +72,9 @@ def choose_smoothing(saved: SavedModel, problem: Problem, *, always: bool = Fals
             break
     assert best is not None
     if not always and not problem.better(best[0], score):
-        return Chosen(None, score, score)
+        return ChosenSmoothing(None, score, score)
     (correct, smooth, autoscale), nodes = best[1], graph.names.node_ids(graph.train.numpy())
-    return Chosen(
+    return ChosenSmoothing(
         Smoothing(correct, smooth, autoscale, size, centre, errors, labels, nodes), best[0], score
     )
 

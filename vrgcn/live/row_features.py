@@ -19,7 +19,7 @@ from vrgcn.data.frames import ColumnTable, column_array
 from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.problems import Problems
-from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.live.changes import RefusedError, within
 
 Row = Mapping[str, Any]
@@ -125,7 +125,7 @@ class RecipeRows:
     width: of the features of the kind
     """
 
-    def __init__(self, recipe: Recipe, width: int) -> None:
+    def __init__(self, recipe: ImportRecipe, width: int) -> None:
         self.id = recipe.id or ID
         self.width = width
         self._recipe = recipe

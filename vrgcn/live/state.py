@@ -58,7 +58,7 @@ class Computed:
 
 
 class LiveState:
-    """Everything that sweeps read (`engine.sweeps.Source`), kept exact under changes.
+    """Everything that sweeps read (`engine.sweeps.SweepSource`), kept exact under changes.
 
     graph: as it was loaded, not scaled
     edges: by relation; of a graph without relations by ""

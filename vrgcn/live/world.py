@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.tables.ids import tidied
-from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import SavedModel
@@ -24,7 +24,7 @@ from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.state import LiveState
 from vrgcn.pairs.model import PairModel
 
-Recipes = Mapping[str, Recipe]  # by kind or relation, by "" of a graph of one table
+Recipes = Mapping[str, ImportRecipe]  # by kind or relation, by "" of a graph of one table
 
 _OF_EDGES = (
     "the features of this graph were made of its edges, all at once, and cannot follow a change of "
@@ -126,7 +126,7 @@ def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[s
 
 
 def _columns(
-    recipe: Recipe | None, source: str = ONLY, target: str = ONLY
+    recipe: ImportRecipe | None, source: str = ONLY, target: str = ONLY
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Names by which rows of edges call their ends and their weight."""
     ends: list[tuple[str, ...]] = [("source",), ("target",)]

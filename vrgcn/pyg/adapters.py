@@ -18,12 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.pyg.matrices import Matrix, Wires, chebyshev, cluster, mean, normalised, total
+from vrgcn.pyg.matrices import LayerMatrix, Wires, chebyshev, cluster, mean, normalised, total
 
 Pair = tuple[Tensor, Tensor]  # rows of the nodes that send and that receive; often the same tensor
 
 
-class Hop(Protocol):
+class LayerHop(Protocol):
     """One layer's matrix in one pass."""
 
     def __call__(self, h: Tensor) -> Tensor:
@@ -42,11 +42,11 @@ class Adapter:
     matrix: from the layer, its edges and its other arguments to the matrix it averages by
     """
 
-    forward: Callable[[Any, Hop, Pair, Mapping[str, Any]], Tensor]
-    matrix: Callable[[Any, Wires, Mapping[str, Any]], Matrix]
+    forward: Callable[[Any, LayerHop, Pair, Mapping[str, Any]], Tensor]
+    matrix: Callable[[Any, Wires, Mapping[str, Any]], LayerMatrix]
 
 
-def _by_degrees(conv: Any, wires: Wires, _: Mapping[str, Any]) -> Matrix:
+def _by_degrees(conv: Any, wires: Wires, _: Mapping[str, Any]) -> LayerMatrix:
     """Normalised as by `gcn_norm`, unless the layer was told not to."""
     if not getattr(conv, "normalize", True):
         return _summed(conv, wires, _)
@@ -55,7 +55,7 @@ def _by_degrees(conv: Any, wires: Wires, _: Mapping[str, Any]) -> Matrix:
     return normalised(wires, loops=loops, improved=bool(getattr(conv, "improved", False)))
 
 
-def _summed(conv: Any, wires: Wires, _: Mapping[str, Any]) -> Matrix:
+def _summed(conv: Any, wires: Wires, _: Mapping[str, Any]) -> LayerMatrix:
     """A sum or a mean, by the layer's `aggr`."""
     return mean(wires) if aggregation(conv) == "mean" else total(wires)
 
@@ -76,11 +76,11 @@ def _plus(out: Tensor, bias: Tensor | None) -> Tensor:
     return out if bias is None else out + bias
 
 
-def _gcn(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _gcn(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return _plus(conv.lin(hop(x[0])), conv.bias)
 
 
-def _sage(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _sage(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     source, target = x
     if conv.project:
         source = conv.lin(source).relu()
@@ -90,18 +90,18 @@ def _sage(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return F.normalize(out, p=2.0, dim=-1) if conv.normalize else out
 
 
-def _graph(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _graph(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     averaged: Tensor = conv.lin_rel(hop(x[0]))
     return averaged + conv.lin_root(hop.own(x[1]))
 
 
-def _gin(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _gin(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     averaged = hop(x[0])
     made: Tensor = conv.nn(averaged + (1 + conv.eps) * hop.own(x[1]))
     return made
 
 
-def _sg(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _sg(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     h = x[0]
     for _hop in range(conv.K):
         h = hop(h)
@@ -109,7 +109,7 @@ def _sg(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return made
 
 
-def _ssg(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _ssg(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     h, kept = x[0], x[0] * conv.alpha
     for _hop in range(conv.K):
         h = hop(h)
@@ -118,7 +118,7 @@ def _ssg(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return made
 
 
-def _appnp(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _appnp(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     if conv.dropout > 0:
         raise InputError(
             f"APPNP(dropout={conv.dropout:g}) drops edges, and averages here have fixed weights: "
@@ -131,7 +131,7 @@ def _appnp(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return h
 
 
-def _gcn2(conv: Any, hop: Hop, x: Pair, others: Mapping[str, Any]) -> Tensor:
+def _gcn2(conv: Any, hop: LayerHop, x: Pair, others: Mapping[str, Any]) -> Tensor:
     averaged = (1 - conv.alpha) * hop(x[0])
     first = conv.alpha * hop.own(others["x_0"])
     keep, change = 1.0 - conv.beta, conv.beta
@@ -142,7 +142,7 @@ def _gcn2(conv: Any, hop: Hop, x: Pair, others: Mapping[str, Any]) -> Tensor:
     return out + torch.addmm(first, first, conv.weight2, beta=keep, alpha=change)
 
 
-def _tag(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _tag(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     h, out = x[0], conv.lins[0](x[0])
     for lin in conv.lins[1:]:
         h = hop(h)
@@ -150,7 +150,7 @@ def _tag(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return _plus(out, conv.bias)
 
 
-def _le(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _le(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     # The sum over edges of w (W1 h_v + b1 - W2 h_u) is W1 P h + (P 1) (b1 - W2 h_u).
     averaged = F.linear(hop(x[0]), conv.lin1.weight)
     target = hop.own(x[1])
@@ -159,7 +159,7 @@ def _le(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return out
 
 
-def _cheb(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _cheb(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     before, h = x[0], x[0]
     out: Tensor = conv.lins[0](h)
     for number, lin in enumerate(conv.lins[1:]):
@@ -169,16 +169,16 @@ def _cheb(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return _plus(out, conv.bias)
 
 
-def _cluster(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _cluster(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     averaged: Tensor = conv.lin_out(hop(x[0]))
     return averaged + conv.lin_root(hop.own(x[1]))
 
 
-def _light(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _light(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return hop(x[0])
 
 
-def _mixhop(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _mixhop(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     h, outs = x[0], [conv.lins[0](x[0])]
     for lin in conv.lins[1:]:
         h = hop(h)
@@ -186,7 +186,7 @@ def _mixhop(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return _plus(torch.cat([hop.own(outs[power]) for power in conv.powers], dim=-1), conv.bias)
 
 
-def _simple(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
+def _simple(conv: Any, hop: LayerHop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     averaged = hop(x[0])
     if conv.combine_root == "sum":
         return averaged + hop.own(x[1])
@@ -195,7 +195,7 @@ def _simple(conv: Any, hop: Hop, x: Pair, _: Mapping[str, Any]) -> Tensor:
     return averaged
 
 
-def _simple_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix:
+def _simple_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> LayerMatrix:
     if conv.combine_root != "self_loop":
         return _summed(conv, wires, others)
     if aggregation(conv) == "mean":
@@ -206,7 +206,7 @@ def _simple_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix
     return total(wires, loop=1.0)
 
 
-def _cheb_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix:
+def _cheb_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> LayerMatrix:
     _check_sum(conv)
     largest = others.get("lambda_max")
     if isinstance(largest, Tensor):
@@ -216,7 +216,7 @@ def _cheb_matrix(conv: Any, wires: Wires, others: Mapping[str, Any]) -> Matrix:
     return chebyshev(wires, normalization=conv.normalization, largest=largest)
 
 
-def _cluster_matrix(conv: Any, wires: Wires, _: Mapping[str, Any]) -> Matrix:
+def _cluster_matrix(conv: Any, wires: Wires, _: Mapping[str, Any]) -> LayerMatrix:
     _check_sum(conv)
     return cluster(wires, loops=conv.add_self_loops, diagonal=float(conv.diag_lambda))
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from vrgcn.graph.sparse import is_dense
 from vrgcn.pyg.adapters import Pair
-from vrgcn.pyg.matrices import Matrix, Wires
+from vrgcn.pyg.matrices import LayerMatrix, Wires
 from vrgcn.pyg.same_nodes import SameNodes
 from vrgcn.pyg.support import check_model, find_adapter, has_layers, is_layer
 from vrgcn.pyg.tokens import DataView, Edges, EdgeWeights
@@ -124,14 +124,14 @@ class Pass:
             f"{name} was given two tables of nodes, and the graph has one kind: give it x alone"
         )
 
-    def hop(self, name: str, matrix: Matrix, edges: Edges) -> NodeHop:
+    def hop(self, name: str, matrix: LayerMatrix, edges: Edges) -> NodeHop:
         return NodeHop(self, name, matrix)
 
 
 class NodeHop:
     """A layer's matrix in one pass over a graph of one kind of nodes."""
 
-    def __init__(self, run: Pass, name: str, matrix: Matrix) -> None:
+    def __init__(self, run: Pass, name: str, matrix: LayerMatrix) -> None:
         self.run = run
         self.name = name
         self.matrix = matrix

@@ -21,7 +21,7 @@ from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.sparse import is_dense, select_columns, select_rows
 from vrgcn.pyg.adapters import Pair
 from vrgcn.pyg.forward import Pass
-from vrgcn.pyg.matrices import Matrix
+from vrgcn.pyg.matrices import LayerMatrix
 from vrgcn.pyg.support import has_layers, is_layer
 from vrgcn.pyg.tokens import Edges, EdgeWeights
 
@@ -128,7 +128,7 @@ class KindsPass(Pass):
     def pair(self, name: str, x: Any) -> Pair:
         return (x, x) if isinstance(x, Tensor) else (x[0], x[1])
 
-    def hop(self, name: str, matrix: Matrix, edges: Edges) -> KindHop:  # type: ignore[override]
+    def hop(self, name: str, matrix: LayerMatrix, edges: Edges) -> KindHop:  # type: ignore[override]
         assert edges.relation is not None
         ends = self.propagate.schema.ends[edges.relation]
         return KindHop(self, name, matrix, *(ends[::-1] if edges.reverse else ends))
@@ -137,7 +137,9 @@ class KindsPass(Pass):
 class KindHop:
     """A layer's matrix in one pass, from one kind of nodes to one kind."""
 
-    def __init__(self, run: KindsPass, name: str, matrix: Matrix, source: str, target: str) -> None:
+    def __init__(
+        self, run: KindsPass, name: str, matrix: LayerMatrix, source: str, target: str
+    ) -> None:
         self.run = run
         self.name = name
         self.matrix = matrix

@@ -56,7 +56,7 @@ class Wires:
         return ends[::-1] if self.reverse else ends
 
 
-class Matrix(str):
+class LayerMatrix(str):
     """The name of a matrix, which makes it of a graph when it is called.
 
     A model names its matrices as it runs, so a name is all that has to be passed on: equal names
@@ -65,7 +65,7 @@ class Matrix(str):
 
     _build: Callable[[Graph], Propagation]
 
-    def __new__(cls, name: str, build: Callable[[Graph], Propagation]) -> Matrix:
+    def __new__(cls, name: str, build: Callable[[Graph], Propagation]) -> LayerMatrix:
         made = super().__new__(cls, name)
         made._build = build
         return made
@@ -75,36 +75,36 @@ class Matrix(str):
 
 
 @cache
-def normalised(wires: Wires, *, loops: bool, improved: bool = False) -> Matrix:
+def normalised(wires: Wires, *, loops: bool, improved: bool = False) -> LayerMatrix:
     """`gcn_norm`. loops: add a self-loop where a node has none; improved: of weight 2"""
     weight = _loop_weight(improved, wires.weighted) if loops else 0.0
-    return Matrix(f"{wires} normalised {weight:g}", partial(_normalised, wires, weight))
+    return LayerMatrix(f"{wires} normalised {weight:g}", partial(_normalised, wires, weight))
 
 
 @cache
-def mean(wires: Wires) -> Matrix:
+def mean(wires: Wires) -> LayerMatrix:
     """The (weighted) sum over the edges of a node, divided by their number."""
-    return Matrix(f"{wires} mean", partial(_mean, wires))
+    return LayerMatrix(f"{wires} mean", partial(_mean, wires))
 
 
 @cache
-def total(wires: Wires, *, loop: float = 0.0) -> Matrix:
+def total(wires: Wires, *, loop: float = 0.0) -> LayerMatrix:
     """The (weighted) sum over the edges of a node. loop: the weight of a self-loop to be added"""
-    return Matrix(f"{wires} sum {loop:g}", partial(_total, wires, loop))
+    return LayerMatrix(f"{wires} sum {loop:g}", partial(_total, wires, loop))
 
 
 @cache
-def cluster(wires: Wires, *, loops: bool, diagonal: float) -> Matrix:
+def cluster(wires: Wires, *, loops: bool, diagonal: float) -> LayerMatrix:
     """ClusterGCN's matrix. diagonal: its lambda"""
     name = f"{wires} cluster {loops} {diagonal!r}"
-    return Matrix(name, partial(_cluster, wires, loops, diagonal))
+    return LayerMatrix(name, partial(_cluster, wires, loops, diagonal))
 
 
 @cache
-def chebyshev(wires: Wires, *, normalization: str | None, largest: float | None) -> Matrix:
+def chebyshev(wires: Wires, *, normalization: str | None, largest: float | None) -> LayerMatrix:
     """The scaled Laplacian of ChebConv. largest: its lambda_max"""
     name = f"{wires} chebyshev {normalization} {largest}"
-    return Matrix(name, partial(_chebyshev, wires, normalization, largest))
+    return LayerMatrix(name, partial(_chebyshev, wires, normalization, largest))
 
 
 def _loop_weight(improved: bool, weighted: bool) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from vrgcn.costs.choice import Choice, candidate_costs, choice_by
+from vrgcn.costs.choice import EstimatorChoice, candidate_costs, choice_by
 from vrgcn.costs.epoch_cost import Cost, epoch_costs
 from vrgcn.costs.out_of_memory import memory_explained
 from vrgcn.engine.devices import find_device, use_threads
@@ -62,7 +62,7 @@ class Job:
     graph: Graph
     target: Target
     config: TrainConfig
-    choice: Choice | None
+    choice: EstimatorChoice | None
     setup: Setup
     estimator: Estimator | None = None
     propagation: PropagationLike | None = None

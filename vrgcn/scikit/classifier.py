@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from vrgcn.files.mistakes import InputError
 from vrgcn.inference.saved import SavedModel
 from vrgcn.scikit.estimator import GraphEstimator
-from vrgcn.scikit.targets import Target, read_classes
+from vrgcn.scikit.targets import RowLabels, read_classes
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
 
@@ -79,11 +79,11 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def _fitted_task(self) -> Task:
         return find_task(SavedModel.of(self.model_).task)
 
-    def _read_target(self, y: Any) -> Target:
+    def _read_target(self, y: Any) -> RowLabels:
         return read_classes(y, self.unlabeled)
 
     def _encode(
-        self, target: Target, used: NDArray[np.bool_]
+        self, target: RowLabels, used: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], list[str] | None]:
         labels = np.full(target.values.shape, -1, np.int64)
         if target.several:
@@ -99,7 +99,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
         return float(accuracy_score(actual, predicted, sample_weight=weights))
 
-    def _class_weights(self, target: Target, train: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _class_weights(self, target: RowLabels, train: NDArray[np.bool_]) -> NDArray[np.float64]:
         weights = np.ones(len(train))
         if self.class_weight is None or self.class_weight == "balanced":
             return weights

@@ -31,14 +31,14 @@ from vrgcn.models.config import DROPOUT, ModelConfig
 from vrgcn.runs.fit import fit
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 from vrgcn.scikit.rows import (
-    Rows,
+    InputRows,
     check_different,
     check_numbers,
     rows_of_nodes,
     rows_of_table,
     same_features,
 )
-from vrgcn.scikit.targets import Target, target_of_graph
+from vrgcn.scikit.targets import RowLabels, target_of_graph
 from vrgcn.tasks import TASKS, find_task, task_of
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import Objective, build_objective
@@ -189,7 +189,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, edge_index, edge_weight, reset=False)
         return predict(SavedModel.of(self.model_), rows.graph, rows.nodes).double()
 
-    def _rows(self, X: Any, edge_index: Any, edge_weight: Any, *, reset: bool) -> Rows:
+    def _rows(self, X: Any, edge_index: Any, edge_weight: Any, *, reset: bool) -> InputRows:
         """Convert X to rows.
 
         reset: True if X sets the number and the names of the features
@@ -202,7 +202,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             if reset:
                 self._note_features(own)
             if isinstance(X, Graph):
-                return Rows(X)
+                return InputRows(X)
             return rows_of_nodes(own if reset or self.graph_ is None else self.graph_, X)
         check_numbers(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
@@ -214,7 +214,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                     "fitted to, whose edges it knows: give edge_index, the edges among these rows "
                     "(np.empty((2, 0), int) if there are none)"
                 )
-            return Rows(fitted)
+            return InputRows(fitted)
         names = getattr(self, "feature_names_in_", None)
         listed = None if names is None else [str(name) for name in names]
         return rows_of_table(X, edge_index, edge_weight, self.undirected, listed)
@@ -226,7 +226,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _target(self, X: Any, y: Any) -> Target:
+    def _target(self, X: Any, y: Any) -> RowLabels:
         if y is not None:
             return self._read_target(y)
         if not isinstance(X, Graph):
@@ -242,7 +242,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return target_of_graph(X)
 
-    def _read(self, X: Any, y: Any, rows: Rows) -> Target:
+    def _read(self, X: Any, y: Any, rows: InputRows) -> RowLabels:
         target = self._target(X, y)
         if len(target.known) != len(rows):
             raise InputError(
@@ -252,7 +252,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         return target
 
     def _labelled(
-        self, rows: Rows, target: Target, train: NDArray[np.bool_], val: NDArray[np.bool_]
+        self, rows: InputRows, target: RowLabels, train: NDArray[np.bool_], val: NDArray[np.bool_]
     ) -> Graph:
         """Return the graph with y as labels, and with the training and validation rows as
         splits."""
@@ -310,11 +310,11 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     _has_classes: ClassVar[bool]  # True if y holds classes
 
-    def _read_target(self, y: Any) -> Target:
+    def _read_target(self, y: Any) -> RowLabels:
         raise NotImplementedError
 
     def _encode(
-        self, target: Target, used: NDArray[np.bool_]
+        self, target: RowLabels, used: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], list[str] | None]:
         """Return labels (rows, ...) as a graph has them, and the names of classes."""
         raise NotImplementedError
@@ -322,7 +322,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def _compare(self, actual: Any, predicted: Any, weights: Any) -> float:
         raise NotImplementedError
 
-    def _class_weights(self, target: Target, train: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _class_weights(self, target: RowLabels, train: NDArray[np.bool_]) -> NDArray[np.float64]:
         return np.ones(len(train))
 
     def _extra_settings(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from vrgcn.scikit.estimator import GraphEstimator
-from vrgcn.scikit.targets import Target, read_numbers
+from vrgcn.scikit.targets import RowLabels, read_numbers
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -46,11 +46,11 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         or all labelled nodes if it has none."""
         return self._known_score(X, y, sample_weight, edge_index, edge_weight)
 
-    def _read_target(self, y: Any) -> Target:
+    def _read_target(self, y: Any) -> RowLabels:
         return read_numbers(y)
 
     def _encode(
-        self, target: Target, used: NDArray[np.bool_]
+        self, target: RowLabels, used: NDArray[np.bool_]
     ) -> tuple[NDArray[Any], list[str] | None]:
         return np.where(target.known, target.values, np.nan), None
 

@@ -21,7 +21,7 @@ from vrgcn.graph.validation import check_features, check_nodes
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputRows:
     """Rows of X as nodes of a graph.
 
     graph: the graph of the nodes
@@ -63,7 +63,7 @@ def check_numbers(X: Any) -> None:
 
 def rows_of_table(
     X: Any, edge_index: Any, edge_weight: Any, undirected: bool, names: list[str] | None
-) -> Rows:
+) -> InputRows:
     """Convert a table to rows.
 
     X: (nodes, features), an array or a scipy matrix; edge_index: None for no edges
@@ -71,7 +71,7 @@ def rows_of_table(
     if edge_index is None and edge_weight is not None:
         raise InputError("edge_weight needs edge_index: the weights are of its edges")
     edges = np.empty((2, 0), np.int64) if edge_index is None else edge_index
-    return Rows(
+    return InputRows(
         Graph(
             edges,
             writable(X),
@@ -82,7 +82,7 @@ def rows_of_table(
     )
 
 
-def rows_of_nodes(graph: Graph, X: Any) -> Rows:
+def rows_of_nodes(graph: Graph, X: Any) -> InputRows:
     """Convert numbers of nodes to rows.
 
     X: (rows,) or (rows, 1) numbers of nodes of the graph, counted from 0
@@ -95,7 +95,7 @@ def rows_of_nodes(graph: Graph, X: Any) -> Rows:
             "with a fixed graph (graph=...) X is the numbers of its nodes, such as "
             f"np.arange({graph.num_nodes}), not {numbers.dtype} of shape {numbers.shape}"
         )
-    return Rows(graph, check_nodes(numbers.astype(np.int64), graph.num_nodes).numpy())
+    return InputRows(graph, check_nodes(numbers.astype(np.int64), graph.num_nodes).numpy())
 
 
 def check_different(nodes: NDArray[np.int64] | None) -> None:

@@ -19,7 +19,7 @@ from vrgcn.tasks import find_task
 
 
 @dataclass(frozen=True)
-class Target:
+class RowLabels:
     """The labels of rows.
 
     values: (rows,) classes or numbers, or (rows, classes) of 0 and 1; arbitrary where unknown
@@ -34,7 +34,7 @@ class Target:
         return self.values.ndim == 2
 
 
-def target_of_graph(graph: Graph) -> Target:
+def target_of_graph(graph: Graph) -> RowLabels:
     """Return the labels of a graph, with classes as their names."""
     if graph.labels is None:
         raise InputError("the graph has no labels: give y")
@@ -42,10 +42,10 @@ def target_of_graph(graph: Graph) -> Target:
     task = find_task(graph.task)
     if task.has_classes and not task.several and graph.names.classes is not None:
         values = np.array(graph.names.classes)[values]  # -1 picks the last name: unknown anyway
-    return Target(values, known)
+    return RowLabels(values, known)
 
 
-def read_classes(y: Any, unlabeled: Any) -> Target:
+def read_classes(y: Any, unlabeled: Any) -> RowLabels:
     """Convert y to classes.
 
     y: (rows,) of any classes, or (rows, classes) of 0 and 1. None, NaN and values equal to
@@ -76,7 +76,7 @@ def read_classes(y: Any, unlabeled: Any) -> Target:
         _check_not_a_class(told, values, unlabeled)
     filled = np.zeros(values.shape, told.dtype)
     filled[known] = told
-    return Target(filled, known)
+    return RowLabels(filled, known)
 
 
 def _check_alike(told: NDArray[Any]) -> None:
@@ -99,7 +99,7 @@ def _check_not_a_class(told: NDArray[Any], values: NDArray[Any], unlabeled: Any)
         )
 
 
-def read_numbers(y: Any) -> Target:
+def read_numbers(y: Any) -> RowLabels:
     """Convert y to numbers. y: (rows,) numbers, NaN or None if unknown"""
     values = as_column(y)
     if values.ndim != 1:
@@ -108,7 +108,7 @@ def read_numbers(y: Any) -> Target:
     numbers = np.full(values.shape, np.nan)
     numbers[~missing] = values[~missing].astype(np.float64)
     assert_all_finite(numbers[~missing], input_name="y")
-    return Target(numbers, ~missing)
+    return RowLabels(numbers, ~missing)
 
 
 def as_column(y: Any) -> NDArray[Any]:

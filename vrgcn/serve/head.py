@@ -33,7 +33,7 @@ class DamagedError(InputError):
 
 
 @dataclass(frozen=True)
-class Head:
+class JournalHead:
     """What a journal has, as its head says.
 
     journal: identity of the journal, drawn when it was begun
@@ -59,7 +59,7 @@ class HeadFile:
     whole: False if one of the blocks is damaged
     """
 
-    def __init__(self, path: Path, new: Head | None = None) -> None:
+    def __init__(self, path: Path, new: JournalHead | None = None) -> None:
         """new: begins the file, complete or not at all"""
         self.path = path
         if new is not None:
@@ -75,7 +75,7 @@ class HeadFile:
         self._failed = False
         self._file = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
 
-    def write(self, head: Head) -> None:
+    def write(self, head: JournalHead) -> None:
         """Replace the older block; return once it is on the disk."""
         self.check()
         turn = self._turn + 1
@@ -103,14 +103,14 @@ def write_at(file: int, data: bytes, place: int) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-def _block(turn: int, head: Head) -> bytes:
+def _block(turn: int, head: JournalHead) -> bytes:
     described = {"format": FORMAT, "version": VERSION, "turn": turn, **asdict(head)}
     text = json.dumps(described, indent=1).encode().ljust(BLOCK - _DIGEST)
     assert len(text) == BLOCK - _DIGEST
     return text + _digest(text)
 
 
-def _read(path: Path, block: bytes) -> tuple[int, Head] | None:
+def _read(path: Path, block: bytes) -> tuple[int, JournalHead] | None:
     """Turn and head of a block; None if it is damaged."""
     text, digest = block[:-_DIGEST], block[-_DIGEST:]
     if len(block) != BLOCK or digest != _digest(text):
@@ -118,7 +118,7 @@ def _read(path: Path, block: bytes) -> tuple[int, Head] | None:
     found = json.loads(text)
     if (found.pop("format"), version := found.pop("version")) != (FORMAT, VERSION):
         raise InputError(f"{path} has version {version}; this vrgcn reads version {VERSION}")
-    return found.pop("turn"), Head(**found)
+    return found.pop("turn"), JournalHead(**found)
 
 
 def _digest(text: bytes) -> bytes:

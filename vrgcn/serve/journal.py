@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import explained, flush_folder, new_file
-from vrgcn.serve.head import FILE, DamagedError, Head, HeadFile, write_at
+from vrgcn.serve.head import FILE, DamagedError, HeadFile, JournalHead, write_at
 
 KEYS = 100_000  # keys of clients that are remembered, the newest
 
@@ -87,7 +87,7 @@ class Journal:
                 raise
 
     @property
-    def head(self) -> Head:
+    def head(self) -> JournalHead:
         return self._heads.head
 
     @property
@@ -155,7 +155,7 @@ class Journal:
         with new_file(_log(self.folder, begin.number)) as file:
             file.write(text)
         mine = self.head.journal, self.head.model
-        head = Head(*mine, begin.number, state, begin.hash, line.number, line.hash)
+        head = JournalHead(*mine, begin.number, state, begin.hash, line.number, line.hash)
         self._heads.write(head)
         self._heads.write(head)  # neither block names what is removed now
         os.close(self._file)
@@ -249,14 +249,14 @@ class Journal:
             del self._keys[next(iter(self._keys))]
 
 
-def _new(folder: Path, model: str) -> Head:
+def _new(folder: Path, model: str) -> JournalHead:
     """The head of a new journal. Refuses a folder in which there was one."""
     for name in ("journal*", "state*"):
         for found in sorted(folder.glob(name)):
             raise DamagedError(f"{folder / FILE} is missing, and {found.name} is there", folder)
     identity = uuid.uuid4().hex
     begin = _digest(f"{identity} {model}")
-    return Head(identity, model, 0, None, begin, 0, begin)
+    return JournalHead(identity, model, 0, None, begin, 0, begin)
 
 
 def _log(folder: Path, number: int) -> Path:

@@ -130,7 +130,7 @@ class Number(Task):
     def columns(
         self, classes: Sequence[str], top: int | None, threshold: float | None = None
     ) -> Columns:
-        return NumberColumn()
+        return PredictedNumber()
 
     def strangeness(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The distance of the label from the prediction."""
@@ -155,7 +155,7 @@ class Number(Task):
             )
 
 
-class NumberColumn:
+class PredictedNumber:
     """The column `prediction`."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ Empty = Callable[[Keys, Sequence[str]], bool]  # whether some rows lack one of t
 
 
 @dataclass
-class Proposal:
+class ImportProposal:
     """Settings of an import that keys suggest.
 
     rows: a line for each table: its name, what it becomes, its columns
@@ -62,7 +62,7 @@ class Proposal:
         return {name: columns for name, columns in given.items() if columns}
 
 
-def propose(tables: Sequence[Keys], empty: Empty) -> Proposal:
+def propose(tables: Sequence[Keys], empty: Empty) -> ImportProposal:
     """Return the import that the keys of all tables suggest."""
     return _Proposing(tables, empty).proposal()
 
@@ -71,7 +71,7 @@ class _Proposing:
     def __init__(self, tables: Sequence[Keys], empty: Empty) -> None:
         self._tables = {each.table: each for each in tables}
         self._empty = empty
-        self._found = Proposal()
+        self._found = ImportProposal()
         self._foreign = {each.table: self._usable(each) for each in tables}
         # By which of its columns other tables refer to a table.
         self._referred: dict[str, Counter[str]] = {each.table: Counter() for each in tables}
@@ -80,7 +80,7 @@ class _Proposing:
                 self._referred[key.table][key.keys[0]] += 1
         self._names = dict(zip(self._tables, _unique(self._tables), strict=True))
 
-    def proposal(self) -> Proposal:
+    def proposal(self) -> ImportProposal:
         found = self._found
         relations = {name: self._ends(table) for name, table in self._tables.items()}
         used = {key.table for ends in relations.values() if ends for key in ends}

@@ -31,7 +31,7 @@ Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
 
-class Pairs:
+class EdgeFile:
     """Edges in a temporary file; memory holds counts alone, since there may be many relations.
 
     name: the file that the edges come from, for errors
@@ -135,7 +135,7 @@ class Adjacency:
         return mean, largest
 
 
-def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
+def write_adjacency(pairs: EdgeFile, folder: Path, directed: bool) -> Adjacency:
     """Write the pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`. For
     a directed graph, also write the matrix of the reversed edges, which the gradients follow.
 
@@ -161,7 +161,7 @@ def write_adjacency(pairs: Pairs, folder: Path, directed: bool) -> Adjacency:
 
 
 def _write_matrix(
-    pairs: Pairs, folder: Path, directed: bool, counts: Int64s, *, reverse: bool = False
+    pairs: EdgeFile, folder: Path, directed: bool, counts: Int64s, *, reverse: bool = False
 ) -> _Merged:
     """Write one matrix in CSR form, and return its counts.
 
@@ -207,7 +207,7 @@ def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
 
 
 def _divided(
-    pairs: Pairs, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
+    pairs: EdgeFile, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
 ) -> Iterator[list[Path]]:
     """Yield the files of each range of rows, and remove them afterwards. They hold the range's
     entries, unsorted: the keys 2·(t·nodes + s) + reversed, and the weights if there are any.
@@ -264,7 +264,7 @@ def _without_repeats(keys: Int64s, weight: Float64s | None) -> tuple[Int64s, Flo
 
 
 def _entries(
-    pairs: Pairs, directed: bool, reverse: bool
+    pairs: EdgeFile, directed: bool, reverse: bool
 ) -> Iterator[tuple[Int64s, Float64s | None]]:
     """Yield the keys and weights of all entries, two for an undirected edge; with `reverse`, those
     of the reversed edges."""

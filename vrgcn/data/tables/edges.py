@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.adjacency import Pairs
+from vrgcn.data.tables.adjacency import EdgeFile
 from vrgcn.data.tables.columns import EdgeColumns
 from vrgcn.data.tables.edge_means import EdgeMeans
 from vrgcn.data.tables.encoders.numbers import sure_decimal
@@ -54,7 +54,7 @@ def read_edges(
     table: Table,
     columns: EdgeColumns,
     ends: tuple[End, End],
-    pairs: Mapping[str, Pairs],
+    pairs: Mapping[str, EdgeFile],
     means: EdgeMeans | None,
     kept: KeptRows | None,
     others: Sequence[End],
@@ -117,7 +117,7 @@ def _by_relation(
     columns: EdgeColumns,
     start: int,
     batch: pa.Table,
-    pairs: Mapping[str, Pairs],
+    pairs: Mapping[str, EdgeFile],
     problems: Problems,
 ) -> Iterator[tuple[str, NDArray[np.int64] | slice]]:
     """Yield the name of each relation in a batch and its rows."""
@@ -196,7 +196,7 @@ class _Ends:
         what = f"names a node that {self._end.owner} does not have"
         home.add(what, column, start + unknown[~empty], named, self._advice.get(column, ""))
 
-    def note_skipped(self, pairs: Iterable[Pairs]) -> None:
+    def note_skipped(self, pairs: Iterable[EdgeFile]) -> None:
         """Add the lines that report skipped edges to the first pairs; refuse to skip all edges."""
         every = list(pairs)
         read, skipped = sum(each.rows for each in every), sum(each.skipped for each in every)

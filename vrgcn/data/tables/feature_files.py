@@ -51,7 +51,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Rows:
+class FeatureRows:
     """Features of some nodes.
 
     dense: (rows, dense columns)
@@ -95,7 +95,7 @@ class FeatureFiles:
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self._stack.__exit__(kind, *error)  # type: ignore[arg-type]
 
-    def append(self, rows: Rows) -> None:
+    def append(self, rows: FeatureRows) -> None:
         self._rows += len(rows.dense)
         if "features" in self._files:
             np.fmin(self._low, rows.dense.min(0), out=self._low)

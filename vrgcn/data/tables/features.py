@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.adjacency import Adjacency
 from vrgcn.data.tables.encoders.encoder import Encoder
-from vrgcn.data.tables.feature_files import FeatureFiles, Features, Rows
+from vrgcn.data.tables.feature_files import FeatureFiles, FeatureRows, Features
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.wording import counted
@@ -95,7 +95,7 @@ class FeatureColumns:
             place = end
         return block
 
-    def rows(self, start: int, batch: pa.RecordBatch) -> Rows:
+    def rows(self, start: int, batch: pa.RecordBatch) -> FeatureRows:
         """Return the features of a batch whose first row is `start`."""
         dense = np.zeros((len(batch), self.dense), np.float32)
         keys, place, width = [np.empty(0, np.int64)], 0, len(self.names) - self.dense
@@ -111,7 +111,7 @@ class FeatureColumns:
             place = end
         key = np.sort(np.concatenate(keys))
         counts = np.bincount(key // width if width else key, minlength=len(batch))
-        return Rows(dense, counts, key % width if width else key)
+        return FeatureRows(dense, counts, key % width if width else key)
 
     def notes(self) -> list[str]:
         """Return remarks for the user: renamed features, and the notes of the encoders."""
@@ -217,8 +217,8 @@ def copy_features(
     return out.written(None)
 
 
-def _dense(rows: NDArray[np.float32]) -> Rows:
-    return Rows(rows, _NOTHING, _NOTHING)
+def _dense(rows: NDArray[np.float32]) -> FeatureRows:
+    return FeatureRows(rows, _NOTHING, _NOTHING)
 
 
 _NOTHING = np.empty(0, np.int64)

@@ -30,10 +30,10 @@ from vrgcn.data.tables.opening import Opener, open_source
 from vrgcn.data.tables.overrides import parse_fills
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation, Watch, read_kinds, read_relations
-from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.data.tables.recipe_file import write_recipes
 from vrgcn.data.tables.roles import Plan
-from vrgcn.data.tables.sources import KindSource, Source
+from vrgcn.data.tables.sources import KindSource, OpenedTables
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one
@@ -60,7 +60,7 @@ def run_import(
         return _import(source, on_rows)
 
 
-def _import(source: Source, on_rows: Watch) -> ImportSummary:
+def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
     with new_folder(source.spec.out) as folder:
         found = Collected()
         kinds = read_kinds(source, folder, on_rows, found)
@@ -85,7 +85,9 @@ def _import(source: Source, on_rows: Watch) -> ImportSummary:
         return summarise_kinds(source, kinds, relations, degree, notes)
 
 
-def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelation]) -> ReadKind:
+def _with_features(
+    source: OpenedTables, kind: ReadKind, relations: Sequence[ReadRelation]
+) -> ReadKind:
     """Write the features that are not in the kind's folder yet."""
     spec, recipe, nodes = kind.source.spec, kind.source.recipe, kind.nodes
     features = nodes.features
@@ -119,18 +121,20 @@ def _with_features(source: Source, kind: ReadKind, relations: Sequence[ReadRelat
     return replace(kind, own=own, features=features)
 
 
-def _recipe(source: Source, kind: ReadKind, classes: list[str] | None, task: str) -> Recipe:
+def _recipe(
+    source: OpenedTables, kind: ReadKind, classes: list[str] | None, task: str
+) -> ImportRecipe:
     own, edges = kind.source, None if source.named else source.relations[0].columns
     mean = kind.own.mean if kind.own is not None else np.empty(0, np.float32)
     labelled = not source.named or own.name == source.labelled
-    return Recipe.of(
+    return ImportRecipe.of(
         *(own.spec, own.columns, edges, own.encoders, own.marked, mean),
         *((classes, task) if labelled else (None, DEFAULT)),
     )
 
 
 def _write_labels(
-    source: Source, kinds: Sequence[ReadKind], folder: Path
+    source: OpenedTables, kinds: Sequence[ReadKind], folder: Path
 ) -> tuple[list[str] | None, str]:
     """Write labels and splits over the numbering of all nodes; return the names of the classes and
     the task: without labels those of the graph of --like."""
@@ -153,7 +157,7 @@ def _write_labels(
 
 
 def _write_kept_nodes(
-    source: Source, kinds: Sequence[ReadKind], folder: Path, first: int
+    source: OpenedTables, kinds: Sequence[ReadKind], folder: Path, first: int
 ) -> list[KeptPlace]:
     """Write the columns that are kept for each node, as files with numbers from `first` on."""
     places: list[KeptPlace] = []
@@ -176,7 +180,7 @@ def _has_classes(kind: KindSource) -> bool:
 
 
 def _finish(
-    source: Source,
+    source: OpenedTables,
     kind: ReadKind,
     relation: ReadRelation,
     classes: list[str] | None,
@@ -202,7 +206,7 @@ def _finish(
 
 
 def _write_kinds(
-    source: Source,
+    source: OpenedTables,
     kinds: Sequence[ReadKind],
     relations: Sequence[ReadRelation],
     classes: list[str] | None,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.narrowing import naming
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation
-from vrgcn.data.tables.sources import Source
+from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.summary import (
     ImportSummary,
     degree_histogram,
@@ -120,7 +120,7 @@ def _details(relation: RelationCounts) -> str:
 
 
 def summarise_kinds(
-    source: Source,
+    source: OpenedTables,
     kinds: Sequence[ReadKind],
     relations: Sequence[ReadRelation],
     degree: NDArray[np.int64],
@@ -183,7 +183,7 @@ def _relation_counts(relation: ReadRelation) -> RelationCounts:
     )
 
 
-def _columns(source: Source) -> list[str]:
+def _columns(source: OpenedTables) -> list[str]:
     """Return lines that report which columns and files were used for what."""
     lines = []
     for kind in source.kinds:
@@ -227,7 +227,7 @@ def _columns(source: Source) -> list[str]:
 
 
 def _warnings(
-    source: Source, kinds: Sequence[ReadKind], relations: Sequence[ReadRelation], nodes: Nodes
+    source: OpenedTables, kinds: Sequence[ReadKind], relations: Sequence[ReadRelation], nodes: Nodes
 ) -> Iterator[str]:
     for relation in relations:
         name = "-".join(relation.triple)
@@ -244,7 +244,7 @@ def _warnings(
             yield from label_warnings(nodes, source.spec.task)
 
 
-def _offers(source: Source) -> Iterator[str]:
+def _offers(source: OpenedTables) -> Iterator[str]:
     """Yield an offer for each table of edges whose rows have columns of their own."""
     for relation in source.relations:
         own = [c for c in relation.columns.features if c.lower() not in _TIMES]

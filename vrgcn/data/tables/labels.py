@@ -33,7 +33,7 @@ _CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Labels:
+class ClassLabels:
     """The classes of the nodes as pairs of a node and one of its classes.
 
     classes: names of the classes
@@ -68,23 +68,23 @@ class Labels:
         labels[self.nodes] = self.codes
         return labels
 
-    def with_more(self, count: int) -> Labels:
+    def with_more(self, count: int) -> ClassLabels:
         """Return the labels extended by `count` nodes whose classes are unknown."""
         return replace(self, known=np.append(self.known, np.zeros(count, bool)))
 
-    def within(self, start: int, count: int) -> Labels:
+    def within(self, start: int, count: int) -> ClassLabels:
         """Return the labels as those of `count` nodes, of which these begin at `start`; the classes
         of the others are unknown."""
         known = np.zeros(count, bool)
         known[start : start + len(self.known)] = self.known
         return replace(self, known=known, nodes=self.nodes + start)
 
-    def known_of_some(self) -> Labels:
+    def known_of_some(self) -> ClassLabels:
         """Return the same labels; if there are no classes, with no node known: there is nothing to
         learn."""
         return self if self.classes else replace(self, known=np.zeros_like(self.known))
 
-    def under(self, classes: list[str]) -> tuple[Labels, dict[str, int]]:
+    def under(self, classes: list[str]) -> tuple[ClassLabels, dict[str, int]]:
         """Return the labels in terms of the classes of another graph, and the number of labels of
         each class that it lacks. Nodes with such a class count as unknown."""
         place = {name: code for code, name in enumerate(classes)}
@@ -100,7 +100,7 @@ class Labels:
         right &= known[self.nodes]
         nodes, codes = self.nodes[right], codes[self.codes[right]]
         order = np.lexsort((codes, nodes))
-        return Labels(classes, known, nodes[order], codes[order], self.several), strange
+        return ClassLabels(classes, known, nodes[order], codes[order], self.several), strange
 
     def write(self, folder: Path) -> None:
         """Write the labels as the graph's `labels.npy`."""
@@ -123,7 +123,7 @@ class LabelReader(Protocol):
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         """Read the labels of a batch whose first row is `start`."""
 
-    def finish(self) -> Labels | Numbers: ...
+    def finish(self) -> ClassLabels | Numbers: ...
 
 
 def label_reader(
@@ -148,7 +148,7 @@ def label_reader(
         return ColumnPerClass(columns, spec.missing, problems)
     if find_task(label_task(table, columns, spec)).several:
         return ClassesInACell(table.name, columns[0], spec.label_delimiter, spec.missing)
-    return OneClass(columns[0], spec.missing)
+    return OneClassColumn(columns[0], spec.missing)
 
 
 def label_task(table: Table, columns: Sequence[str], spec: ImportSpec) -> str:
@@ -181,7 +181,7 @@ def _check_one_each(table: Table, columns: list[str], task: str) -> None:
         )
 
 
-class OneClass:
+class OneClassColumn:
     """Reads a column with the class of each node."""
 
     def __init__(self, column: str, missing: Sequence[str]) -> None:
@@ -196,10 +196,10 @@ class OneClass:
         unknown = pa.array(is_missing(text, self._missing) | blank)
         self._parts.append(pc.if_else(unknown, None, text).dictionary_encode())
 
-    def finish(self) -> Labels:
+    def finish(self) -> ClassLabels:
         classes, codes = _sorted_codes(self._parts)
         known = codes >= 0
-        return Labels(classes, known, np.flatnonzero(known), codes[known], several=False)
+        return ClassLabels(classes, known, np.flatnonzero(known), codes[known], several=False)
 
 
 class ClassesInACell:
@@ -237,7 +237,7 @@ class ClassesInACell:
         self._nodes.append(nodes[some.to_numpy(zero_copy_only=False)])
         self._parts.append(names.filter(some).dictionary_encode())
 
-    def finish(self) -> Labels:
+    def finish(self) -> ClassLabels:
         classes, codes = _sorted_codes(self._parts)
         if len(classes) > MOST_CLASSES:
             given = setting("label_delimiter", self._delimiter, typed=repr(self._delimiter))
@@ -248,7 +248,7 @@ class ClassesInACell:
         known, nodes = np.concatenate(self._known), np.concatenate(self._nodes)
         pairs = np.unique(nodes * max(len(classes), 1) + codes)  # a class named twice counts once
         nodes, codes = np.divmod(pairs, max(len(classes), 1))
-        return Labels(classes, known, nodes, codes, several=True)
+        return ClassLabels(classes, known, nodes, codes, several=True)
 
 
 class ColumnPerClass:
@@ -285,9 +285,9 @@ class ColumnPerClass:
         self._nodes.append(start + nodes)
         self._codes.append(codes)
 
-    def finish(self) -> Labels:
+    def finish(self) -> ClassLabels:
         nodes, codes = np.concatenate(self._nodes), np.concatenate(self._codes)
-        return Labels(self._columns, np.concatenate(self._known), nodes, codes, several=True)
+        return ClassLabels(self._columns, np.concatenate(self._known), nodes, codes, several=True)
 
 
 def _sorted_codes(parts: list[pa.DictionaryArray]) -> tuple[list[str], NDArray[np.int64]]:

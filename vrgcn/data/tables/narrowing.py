@@ -19,7 +19,7 @@ from vrgcn.data.tables.columns import dropped, shown_columns
 from vrgcn.data.tables.overrides import matches
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.schema import Schema, arrays_of
+from vrgcn.data.tables.schema import ImportSchema, arrays_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, columns_of, setting
@@ -62,7 +62,7 @@ class Narrowing:
 
     def __init__(self, spec: ImportSpec, tables: Mapping[str, Table]) -> None:
         self._spec = spec
-        self._schema: Schema = spec.schema
+        self._schema: ImportSchema = spec.schema
         self._tables = tables
         self._arrays = arrays_of(spec.features_file) if self.named else {}
         self._own: dict[str, dict[str, list[str]]] = {}

@@ -15,7 +15,7 @@ from vrgcn.data.tables.columns import NodeColumns
 from vrgcn.data.tables.feature_files import Features, add_rows
 from vrgcn.data.tables.features import UNKNOWN_NODE, FeatureColumns, open_features
 from vrgcn.data.tables.ids import EndColumns, IdReader, NodeIds, ids_of_edges, whole_numbers
-from vrgcn.data.tables.labels import Labels, label_reader
+from vrgcn.data.tables.labels import ClassLabels, label_reader
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
@@ -38,7 +38,7 @@ class Nodes:
     """
 
     ids: NodeIds
-    labels: Labels | Numbers | None = None
+    labels: ClassLabels | Numbers | None = None
     split: NDArray[np.int8] | None = None
     features: Features | None = None
     added: int = 0
@@ -81,11 +81,11 @@ def read_nodes(
             on_rows(table.name, start + len(batch))
     known_ids = ids.finish()
     known_labels = labels.finish() if labels is not None else None
-    if isinstance(known_labels, Labels) and classes is None:
+    if isinstance(known_labels, ClassLabels) and classes is None:
         known_labels = known_labels.known_of_some()
     codes, notes = split.finish(known_labels) if split is not None else (None, [])
     notes += features.notes()
-    if isinstance(known_labels, Labels) and classes is not None:
+    if isinstance(known_labels, ClassLabels) and classes is not None:
         known_labels, strange = known_labels.under(classes)
         notes += _strange_classes(table, columns, strange)
         if codes is not None:

@@ -19,7 +19,7 @@ from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table, check_headerless
 from vrgcn.data.tables.recipe_file import Recipes, read_recipes
 from vrgcn.data.tables.roles import Key, Plan, Roles
-from vrgcn.data.tables.sources import Source
+from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
@@ -28,7 +28,7 @@ Opener = Callable[[Place, str, str | None, bool], Table]  # called like `open_ta
 _READING = ("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes")
 
 
-def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener) -> Source:
+def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener) -> OpenedTables:
     """Open the tables and find the roles of their columns; report all their errors at once."""
     recipes = read_recipes(spec.like, spec.decimal) if spec.like is not None else None
     asked = spec  # the user's settings, without those that --like adds

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from vrgcn.data.tables.encoders import ENCODERS, encoders_of, find_encoder, recognise
 from vrgcn.data.tables.encoders.encoder import Encoder, Look
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import DROP, Fill, Override, matches, parse_fills
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
@@ -102,7 +102,7 @@ def propose(
             cells = sample[column]
             if pa.types.is_dictionary(cells.type):
                 cells = cells.dictionary_decode()
-            first = Sample(column, cells, spec, edges, column in keys)
+            first = ColumnSample(column, cells, spec, edges, column in keys)
             proposals.append(_proposed(first, overrides[column]))
         except ValueError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
@@ -195,7 +195,7 @@ def _override(column: str, spec: ImportSpec) -> Override | None:
     return found[-1] if found else None
 
 
-def _proposed(sample: Sample, override: Override | None) -> Proposed:
+def _proposed(sample: ColumnSample, override: Override | None) -> Proposed:
     column, cells, spec = sample.column, sample.cells, sample.spec
     encoder, look = recognise(sample)
     if override is not None and override.kind == DROP:

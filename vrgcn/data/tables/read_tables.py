@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.store_kept import KeptPlace
 from vrgcn.data.store_kinds import relation_folder
-from vrgcn.data.tables.adjacency import Adjacency, Pairs, write_adjacency
+from vrgcn.data.tables.adjacency import Adjacency, EdgeFile, write_adjacency
 from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
 from vrgcn.data.tables.edges import End, read_edges, relation_names
 from vrgcn.data.tables.feature_files import Features
@@ -25,8 +25,8 @@ from vrgcn.data.tables.kept import KeptRows
 from vrgcn.data.tables.narrowing import naming, naming_file
 from vrgcn.data.tables.nodes import Nodes, add_unknown, nodes_of_edges, read_nodes
 from vrgcn.data.tables.problems import Collected, Problems
-from vrgcn.data.tables.recipe import Recipe
-from vrgcn.data.tables.sources import KindSource, RelationSource, Source
+from vrgcn.data.tables.recipe import ImportRecipe
+from vrgcn.data.tables.sources import KindSource, OpenedTables, RelationSource
 from vrgcn.data.tables.telling import with_kinds
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
@@ -65,7 +65,7 @@ class ReadRelation:
 
     source: RelationSource
     name: str
-    pairs: Pairs
+    pairs: EdgeFile
     adjacency: Adjacency
     means: tuple[NodeMeans, NodeMeans] | None = None
     kept: Sequence[KeptPlace] = ()
@@ -75,7 +75,9 @@ class ReadRelation:
         return self.source.file.source, self.name, self.source.file.target
 
 
-def read_kinds(source: Source, folder: Path, on_rows: Watch, found: Collected) -> list[ReadKind]:
+def read_kinds(
+    source: OpenedTables, folder: Path, on_rows: Watch, found: Collected
+) -> list[ReadKind]:
     """Read the nodes of all kinds; collect their errors so that the edges are checked too."""
     kinds: list[ReadKind] = []
     start = 0
@@ -94,7 +96,7 @@ def read_kinds(source: Source, folder: Path, on_rows: Watch, found: Collected) -
     return kinds
 
 
-def _ends_of(source: Source, kind: str) -> list[EndColumns]:
+def _ends_of(source: OpenedTables, kind: str) -> list[EndColumns]:
     """The columns of edges that hold ids of a kind."""
     ends = []
     for each in source.relations:
@@ -128,12 +130,12 @@ def _nodes(
 
 
 def read_relations(
-    source: Source,
+    source: OpenedTables,
     kinds: Sequence[ReadKind],
     folder: Path,
     on_rows: Watch,
     found: Collected,
-) -> tuple[list[ReadRelation], dict[str, Recipe], NDArray[np.int64]]:
+) -> tuple[list[ReadRelation], dict[str, ImportRecipe], NDArray[np.int64]]:
     """Read the edges of all relations and write their matrices; raise all errors of all tables.
 
     Returns the relations, a recipe for each table of edges, and (nodes,) edges of each node.
@@ -147,19 +149,19 @@ def read_relations(
         )
         for kind in kinds
     }
-    read: list[tuple[RelationSource, dict[str, Pairs], EdgeMeans | None, KeptRows | None]] = []
+    read: list[tuple[RelationSource, dict[str, EdgeFile], EdgeMeans | None, KeptRows | None]] = []
     place = 0
     for each in source.relations:
         title, path = each.file.title, each.file.path
         short = source.spec.schema.short(each.file)
         with found.step(), naming_file("edges", title, path), naming(short):
             names = _names(each, on_rows) if source.named else [""]
-            own: dict[str, Pairs] = {}
+            own: dict[str, EdgeFile] = {}
             for name in names:
                 home = relation_folder(folder, place) if source.named else folder
                 home.mkdir(exist_ok=True)
                 weighted = each.columns.weight is not None
-                own[name] = Pairs(each.table.name, home, total, weighted)
+                own[name] = EdgeFile(each.table.name, home, total, weighted)
                 place += 1
             sides = ends[each.file.source], ends[each.file.target]
             means = _means(each, sides, on_rows)
@@ -178,7 +180,7 @@ def read_relations(
     found.raise_if_any()
     directed = source.named or source.spec.directed
     relations: list[ReadRelation] = []
-    recipes: dict[str, Recipe] = {}
+    recipes: dict[str, ImportRecipe] = {}
     degree = np.zeros(total, np.int64)
     written = 0
     for each, pairs, means, kept in read:
@@ -232,9 +234,9 @@ def _means(relation: RelationSource, ends: tuple[End, End], on_rows: Watch) -> E
 
 def _edge_recipe(
     relation: RelationSource, made: Sequence[ReadRelation], means: EdgeMeans | None
-) -> Recipe:
+) -> ImportRecipe:
     mean = means.usual if means is not None else np.empty(0, np.float32)
-    recipe = Recipe.of(
+    recipe = ImportRecipe.of(
         *(relation.spec, None, relation.columns, relation.encoders, False, mean, None, DEFAULT)
     )
     marks = {each.name: [end.marked for end in each.means] for each in made if each.means}

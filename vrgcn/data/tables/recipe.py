@@ -29,7 +29,7 @@ _NODE_OPTIONS = ("headerless_nodes", "unknown_nodes", "label_delimiter", "task")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ImportRecipe:
     """How the tables of an import became a graph.
 
     origin: the folder of the graph, for errors
@@ -74,13 +74,13 @@ class Recipe:
         mean: NDArray[np.float32],
         classes: list[str] | None,
         task: str,
-    ) -> Recipe:
+    ) -> ImportRecipe:
         """Make the recipe of an import."""
         features = "file" if spec.features_file is not None else "columns" if encoders else "edges"
         options = {name: getattr(spec, name) for name in OPTIONS}
         if features != "file":
             options["fill"] = ()  # the encoder of a column stores its fill
-        return Recipe(
+        return ImportRecipe(
             origin=str(spec.out),
             options=options,
             id=node.id if node is not None else None,

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders import find_encoder, is_encoder
-from vrgcn.data.tables.recipe import OPTIONS, Recipe
+from vrgcn.data.tables.recipe import OPTIONS, ImportRecipe
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
@@ -40,7 +40,7 @@ _KEPT = (
 )
 _OF_SEVERAL = ("relation_column", "relations", "marks")
 
-Recipes = Mapping[str, Recipe]  # by kind or relation; by "" for a graph of one table
+Recipes = Mapping[str, ImportRecipe]  # by kind or relation; by "" for a graph of one table
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -68,7 +68,7 @@ def write_recipes(recipes: Recipes, folder: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _described(recipe: Recipe, kept: tuple[str, ...], arrays: Arrays) -> dict[str, Any]:
+def _described(recipe: ImportRecipe, kept: tuple[str, ...], arrays: Arrays) -> dict[str, Any]:
     """Return a recipe as JSON values; its arrays are added to `arrays`."""
     arrays[_MEAN] = recipe.mean
     columns = []
@@ -143,7 +143,9 @@ def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
     return found | {"columns": columns, "options": found["options"] | {"decimal": decimal}}
 
 
-def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[str, ...]) -> Recipe:
+def _recipe(
+    folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[str, ...]
+) -> ImportRecipe:
     encoders = []
     for place, column in enumerate(found["columns"]):
         own = {
@@ -169,6 +171,6 @@ def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[st
     width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
     if encoders and arrays[_MEAN].shape != (width,):
         raise InputError(f"its columns make {width} features, and it has {arrays[_MEAN].shape}")
-    return Recipe(
+    return ImportRecipe(
         origin=str(folder), options=options, encoders=encoders, mean=arrays[_MEAN], **kept
     )

@@ -25,11 +25,11 @@ from vrgcn.data.tables.nodes import check_split
 from vrgcn.data.tables.problems import Collected, KnownError
 from vrgcn.data.tables.proposal import Proposal, propose, rows_of
 from vrgcn.data.tables.reading import Table, keys_of
-from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.data.tables.recipe_file import Recipes
 from vrgcn.data.tables.rows import ROW, NumberedRows
 from vrgcn.data.tables.schema import RelationFile
-from vrgcn.data.tables.sources import KindSource, RelationSource, Source
+from vrgcn.data.tables.sources import KindSource, OpenedTables, RelationSource
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
@@ -58,7 +58,7 @@ class Roles:
         self._notes: list[str] = []
         self._left_out = False  # a relation that is made of the label
 
-    def source(self, on_plan: Plan) -> Source:
+    def source(self, on_plan: Plan) -> OpenedTables:
         schema, found = self._spec.schema, self._found
         rows = {kind: self._ends_of_rows(kind) for kind in schema.rows}
         plain: list[RelationSource] = []
@@ -85,7 +85,7 @@ class Roles:
         found.raise_if_any()
         labelled = self._narrowing.labelled if schema.named else ""
         notes = [note for _, each in self._proposals for note in each.notes]
-        source = Source(
+        source = OpenedTables(
             *(self._spec, kinds, relations, labelled, self._recipes is not None),
             notes=[*self._notes, *notes],
         )
@@ -195,7 +195,7 @@ class Roles:
             return kind
         return replace(kind, keep=kept_columns(kind.table, kind.spec.keep, [kind.columns.id]))
 
-    def _check_kept(self, source: Source) -> None:
+    def _check_kept(self, source: OpenedTables) -> None:
         """Refuse a setting that names a column that no table has."""
         tables = list(self._tables.values())
         for text in source.spec.keep if not source.named else ():
@@ -303,7 +303,7 @@ class Roles:
             raise KnownError
         return self._tables[name, owner]
 
-    def _recipe(self, owner: str) -> Recipe | None:
+    def _recipe(self, owner: str) -> ImportRecipe | None:
         return None if self._recipes is None else self._recipes[owner]
 
     def _show(self, on_plan: Plan) -> None:

@@ -48,7 +48,7 @@ class RelationFile:
 
 
 @dataclass(frozen=True)
-class Schema:
+class ImportSchema:
     """kinds: file of each kind by name, None if it has no table
     relations: the files of edges
     rows: kinds whose nodes are the rows of a file of edges, and the title of that file
@@ -86,7 +86,7 @@ class Schema:
 
 def parse_schema(
     nodes: Any, edges: Any, relation_column: str | None, rows_as_nodes: Sequence[str]
-) -> Schema:
+) -> ImportSchema:
     """Return the kinds and relations that the settings name, all mistakes in them as one error."""
     node_files, edge_files = files_of("nodes", nodes), files_of("edges", edges)
     if not edge_files:
@@ -99,8 +99,8 @@ def parse_schema(
             raise InputError("\n".join(wrong))
         path = node_files[""][0] if node_files else None
         if relation_column is None:
-            return Schema({"": path}, (RelationFile("", None, "", edge_files[""][0]),))
-        return Schema({NODE: path}, (RelationFile(NODE, None, NODE, edge_files[""][0]),))
+            return ImportSchema({"": path}, (RelationFile("", None, "", edge_files[""][0]),))
+        return ImportSchema({NODE: path}, (RelationFile(NODE, None, NODE, edge_files[""][0]),))
     wrong += _unnamed(node_files, edge_files)
     named = {name: paths[0] for name, paths in node_files.items() if name}
     kinds: dict[str, Place | None] = {**named}
@@ -128,7 +128,7 @@ def parse_schema(
         )
     if wrong:
         raise InputError("\n".join(wrong))
-    return _with_rows(Schema(kinds, tuple(relations)), rows_as_nodes)
+    return _with_rows(ImportSchema(kinds, tuple(relations)), rows_as_nodes)
 
 
 def files_of(name: str, given: Any) -> dict[str, list[Place]]:
@@ -257,7 +257,7 @@ def _alone(kinds: Mapping[str, Place | None], relations: Sequence[RelationFile])
             )
 
 
-def _with_rows(schema: Schema, names: Sequence[str]) -> Schema:
+def _with_rows(schema: ImportSchema, names: Sequence[str]) -> ImportSchema:
     """Return the schema in which rows of some files of edges are kinds: a-NAME-b becomes the kind
     NAME with the relations a-from-NAME and NAME-to-b."""
     owners, rows = schema.owners(), {}
@@ -285,8 +285,8 @@ def _with_rows(schema: Schema, names: Sequence[str]) -> Schema:
         else:
             relations.append(relation)
     kinds = schema.kinds | {str(k): _path_of(schema, title) for k, title in rows.items()}
-    return Schema(kinds, tuple(relations), rows)
+    return ImportSchema(kinds, tuple(relations), rows)
 
 
-def _path_of(schema: Schema, title: str) -> Place:
+def _path_of(schema: ImportSchema, title: str) -> Place:
     return next(relation.path for relation in schema.relations if relation.title == title)

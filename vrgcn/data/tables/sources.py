@@ -9,7 +9,7 @@ from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.recipe import Recipe
+from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.spec import ImportSpec
 
@@ -32,7 +32,7 @@ class KindSource:
     columns: NodeColumns | None = None
     encoders: Sequence[Encoder] = ()
     marked: bool = False
-    recipe: Recipe | None = None
+    recipe: ImportRecipe | None = None
     keep: Sequence[KeptReader] = ()
 
     @property
@@ -57,13 +57,13 @@ class RelationSource:
     table: Table
     columns: EdgeColumns
     encoders: Sequence[Encoder] = ()
-    recipe: Recipe | None = None
+    recipe: ImportRecipe | None = None
     own: bool = False
     keep: Sequence[KeptReader] = ()
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenedTables:
     """The opened tables.
 
     labelled: the kind that has the labels; None if there are none

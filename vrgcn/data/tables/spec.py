@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
-from vrgcn.data.tables.schema import Schema, arrays_of, files_of, parse_schema
+from vrgcn.data.tables.schema import ImportSchema, arrays_of, files_of, parse_schema
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import TASKS as PLUGINS
 from vrgcn.files.plugins import Plugins, known_names
@@ -160,7 +160,7 @@ class ImportSpec:
     A node averages only over the edges into it. Otherwise an edge counts in both directions."""
 
     @cached_property
-    def schema(self) -> Schema:
+    def schema(self) -> ImportSchema:
         """The kinds of nodes and the relations."""
         return parse_schema(self.nodes, self.edges, self.relation_column, self.rows_as_nodes)
 
@@ -330,7 +330,7 @@ def _only_file(name: str, given: Any) -> Place | None:
     return files[""][0]
 
 
-def _only(name: str, given: Any, schema: Schema) -> Any:
+def _only(name: str, given: Any, schema: ImportSchema) -> Any:
     """Return the one column of a setting that may name several; all of them with several tables."""
     words = (given,) if isinstance(given, str) else tuple(given or ())
     if len(words) <= 1:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.labels import Labels
+from vrgcn.data.tables.labels import ClassLabels
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
@@ -22,7 +22,7 @@ NONE = -1
 _ROUNDING = 1e-9
 
 
-class Known(Protocol):
+class KnownLabels(Protocol):
     """Labels that a ratio can split.
 
     known: (nodes,) True if a node has a label
@@ -61,7 +61,7 @@ class SplitReader:
         )
         self._parts.append(codes)
 
-    def finish(self, labels: Labels | Numbers | None) -> tuple[NDArray[np.int8], list[str]]:
+    def finish(self, labels: ClassLabels | Numbers | None) -> tuple[NDArray[np.int8], list[str]]:
         """Return the split, and remarks for the user. A node without a label is in no split,
         because it can be neither trained on nor scored."""
         codes = np.concatenate(self._parts)
@@ -79,7 +79,7 @@ class SplitReader:
         return codes, left_out.lines()
 
 
-def draw_split(labels: Known, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
+def draw_split(labels: KnownLabels, ratio: Sequence[float], seed: int) -> NDArray[np.int8]:
     """Split the labelled nodes at random: 0 train, 1 val, 2 test, -1 none; (nodes,).
 
     With one class per node, each class is split on its own, see `split_sizes`. With several classes

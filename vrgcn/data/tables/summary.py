@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.adjacency import Adjacency, Pairs
+from vrgcn.data.tables.adjacency import Adjacency, EdgeFile
 from vrgcn.data.tables.feature_files import Features
-from vrgcn.data.tables.labels import Labels
+from vrgcn.data.tables.labels import ClassLabels
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.wording import counted
@@ -153,7 +153,7 @@ RELATION = Placeholder("RELATION")
 def summarise(
     out: Path,
     nodes: Nodes,
-    pairs: Pairs,
+    pairs: EdgeFile,
     adjacency: Adjacency,
     features: Features,
     columns: list[str],
@@ -222,7 +222,7 @@ def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     return [(least, greatest, n) for (least, greatest), n in zip(bounds, counts, strict=True)]
 
 
-def edge_warnings(pairs: Pairs, adjacency: Adjacency, isolated: bool = True) -> Iterator[str]:
+def edge_warnings(pairs: EdgeFile, adjacency: Adjacency, isolated: bool = True) -> Iterator[str]:
     """Yield warnings about edges. isolated: warn if most nodes have none"""
     if pairs.loops > SELF_LOOPS * pairs.rows:
         yield (
@@ -273,11 +273,11 @@ def label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
     else:
         yield from _class_warnings(labels, task)
     yield from _split_warnings(nodes.split)
-    if isinstance(labels, Labels) and nodes.split is not None and (nodes.split == 0).any():
+    if isinstance(labels, ClassLabels) and nodes.split is not None and (nodes.split == 0).any():
         yield from _untrained_classes(nodes.split, labels)
 
 
-def _class_warnings(labels: Labels, task: str) -> Iterator[str]:
+def _class_warnings(labels: ClassLabels, task: str) -> Iterator[str]:
     labelled, counts = int(labels.known.sum()), labels.counts()
     largest = int(counts.argmax())
     if len(counts) == 1 or counts[largest] >= ONE_CLASS * labelled:
@@ -327,7 +327,7 @@ def _split_warnings(split: NDArray[np.int8] | None) -> Iterator[str]:
             yield f"no nodes are set apart for {name}"
 
 
-def _untrained_classes(split: NDArray[np.int8], labels: Labels) -> Iterator[str]:
+def _untrained_classes(split: NDArray[np.int8], labels: ClassLabels) -> Iterator[str]:
     trained = np.bincount(labels.codes[split[labels.nodes] == 0], minlength=len(labels.classes))
     never = np.flatnonzero(trained == 0)
     if len(never):

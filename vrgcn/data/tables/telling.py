@@ -10,7 +10,7 @@ import pyarrow as pa
 from vrgcn.data.tables.ids import EndColumns, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.sources import Source
+from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.spec import asked_task
 from vrgcn.files.setting_names import COLUMN, setting
 
@@ -25,7 +25,7 @@ _ENDS = {
 }
 
 
-def taken_from(source: Source, drawn: str) -> list[str]:
+def taken_from(source: OpenedTables, drawn: str) -> list[str]:
     """Return lines that report which columns and files were used for what, in a graph of one table.
 
     drawn: words for how a split by `ratio` was drawn
@@ -83,7 +83,7 @@ def told_of_kept(owner: str, keep: Sequence[KeptReader], row: str) -> list[str]:
     return [f"{owner}: kept for each {row} {columns}"]
 
 
-def remarks(source: Source) -> list[str]:
+def remarks(source: OpenedTables) -> list[str]:
     """Return warnings about how the tables are read."""
     notes = [
         f"{table.name}: {table.header_doubt}; some names of columns are numbers"
@@ -104,7 +104,7 @@ def remarks(source: Source) -> list[str]:
     return notes
 
 
-def two_kinds_in_one(source: Source, ids: NodeIds) -> list[str]:
+def two_kinds_in_one(source: OpenedTables, ids: NodeIds) -> list[str]:
     """Return a warning if the two columns of edges seem to hold ids of different kinds: user 5 and
     item 5 would be one node."""
     [relation], command = source.relations, with_kinds(source)
@@ -120,7 +120,7 @@ def two_kinds_in_one(source: Source, ids: NodeIds) -> list[str]:
     ]
 
 
-def with_kinds(source: Source) -> str:
+def with_kinds(source: OpenedTables) -> str:
     """Return the settings that import one table as a relation between two kinds; "" if the columns
     of its edges are not called as different kinds are, or if there are several tables."""
     if source.named:

@@ -9,7 +9,7 @@ from typing import Any
 from vrgcn.files.printable import picture_text
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
-from vrgcn.pages.runs.records import Record, by_metric
+from vrgcn.pages.runs.records import RunRecord, by_metric
 from vrgcn.tasks.metrics import titled_metric
 
 # Colours that colour-blind readers can tell apart on white (Okabe and Ito's, brown for their
@@ -42,7 +42,7 @@ class Axis:
 class _Curves:
     """A figure: y of each run against x, and the text below it."""
 
-    records: Sequence[Record]
+    records: Sequence[RunRecord]
     x: Axis
     y: Axis
     text: str
@@ -67,7 +67,7 @@ STALENESS = {
 }
 
 
-def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
+def show_curves(page: Page, records: Sequence[RunRecord], styles: Mapping[str, int]) -> None:
     """Show training loss and validation score of runs on one graph, by epoch and by second."""
     figures = []
     for metric, alike in by_metric(records).items():
@@ -88,7 +88,7 @@ def show_curves(page: Page, records: Sequence[Record], styles: Mapping[str, int]
         page.text(f"Without a validation score: {', '.join(missing)}.")
 
 
-def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, int]) -> None:
+def show_staleness(page: Page, records: Sequence[RunRecord], styles: Mapping[str, int]) -> None:
     """Show the age of the histories, and the other measurements of staleness."""
     if not any(_present(records, axis) for axis in STALENESS):
         page.text("These runs keep no histories.")
@@ -99,7 +99,7 @@ def show_staleness(page: Page, records: Sequence[Record], styles: Mapping[str, i
         page.text(f"Without histories: {', '.join(missing)}.")
 
 
-def _present(records: Sequence[Record], axis: Axis) -> bool:
+def _present(records: Sequence[RunRecord], axis: Axis) -> bool:
     return any(record.curve("epoch", axis.name)[1] for record in records)
 
 
@@ -124,7 +124,7 @@ def _show(page: Page, figures: Sequence[_Curves], styles: Mapping[str, int]) -> 
     page.figures((draw(c.records, c.x, c.y, styles), c.text) for c in shown)
 
 
-def draw(records: Sequence[Record], x: Axis, y: Axis, styles: Mapping[str, int]) -> Any:
+def draw(records: Sequence[RunRecord], x: Axis, y: Axis, styles: Mapping[str, int]) -> Any:
     """Draw a figure with a curve for each run that has values for it."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure

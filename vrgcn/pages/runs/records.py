@@ -38,7 +38,7 @@ _NEEDED = ("epoch", "loss", "seconds")
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """The record of a run, from its folder.
 
     label: a short name, different from those of the runs beside it
@@ -125,7 +125,7 @@ def is_fitted(config: Mapping[str, Any]) -> bool:
     return "baseline" in config or "average" in config
 
 
-def read_runs(folders: Sequence[Path]) -> list[Record]:
+def read_runs(folders: Sequence[Path]) -> list[RunRecord]:
     """Return the runs, each once, in the given order."""
     places = [folder.resolve() for folder in folders]
     unique = [folder for n, folder in enumerate(folders) if places.index(places[n]) == n]
@@ -138,18 +138,18 @@ def read_runs(folders: Sequence[Path]) -> list[Record]:
     ]
 
 
-def by_graph(records: Iterable[Record]) -> dict[str, list[Record]]:
+def by_graph(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
     """Group the runs by graph: curves and scores of different graphs are not comparable."""
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[RunRecord]] = {}
     for record in records:
         groups.setdefault(record.graph, []).append(record)
     return groups
 
 
-def by_metric(records: Sequence[Record]) -> dict[str, list[Record]]:
+def by_metric(records: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     """Group the runs by metric. A run without a known metric joins the first known one."""
     known = next((record.metric for record in records if record.metric != SCORE), SCORE)
-    groups: dict[str, list[Record]] = {}
+    groups: dict[str, list[RunRecord]] = {}
     for record in records:
         groups.setdefault(known if record.metric == SCORE else record.metric, []).append(record)
     return groups
@@ -190,13 +190,13 @@ def _target_name(config: Mapping[str, Any]) -> tuple[str, str]:
     return "" if spec.labels else str(spec.predict), spec.split_name
 
 
-def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> Record:
+def _read_run(folder: Path, label: str, graph: str, config: dict[str, Any]) -> RunRecord:
     points, torn = ([], False) if is_fitted(config) else read_metrics(folder / METRICS)
     result = _read_result(folder / RESULT)
     if result is None:
         label += " (unfinished)"
     metric = _metric(folder, config) if result is None else result["metric"]
-    return Record(folder, label, graph, config, points, result, metric, torn)
+    return RunRecord(folder, label, graph, config, points, result, metric, torn)
 
 
 def read_metrics(path: Path) -> tuple[list[Point], bool]:

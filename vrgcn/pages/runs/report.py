@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.curves import show_curves, show_staleness
-from vrgcn.pages.runs.records import Record, by_graph
+from vrgcn.pages.runs.records import RunRecord, by_graph
 from vrgcn.pages.runs.scores import NoScores, RunScores, scores_name, show_scores
 from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
@@ -23,8 +23,8 @@ class Reported:
     notes: lines for the user, which panels add to
     """
 
-    records: Sequence[Record]
-    score: Callable[[Record], RunScores | NoScores] | None = None
+    records: Sequence[RunRecord]
+    score: Callable[[RunRecord], RunScores | NoScores] | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -33,8 +33,8 @@ class Reported:
         return {record.label: style for style, record in enumerate(self.records)}
 
     def by_graph(
-        self, heading: str | Callable[[Sequence[Record]], str], records: Sequence[Record]
-    ) -> Iterator[tuple[str, list[Record]]]:
+        self, heading: str | Callable[[Sequence[RunRecord]], str], records: Sequence[RunRecord]
+    ) -> Iterator[tuple[str, list[RunRecord]]]:
         """Yield the runs on each graph, with a heading that names the graph if there are
         several."""
         graphs = by_graph(records)
@@ -42,7 +42,7 @@ class Reported:
             title = heading if isinstance(heading, str) else heading(runs)
             yield (f"{title}: {graph}" if len(graphs) > 1 else title), runs
 
-    def scored(self) -> list[Record]:
+    def scored(self) -> list[RunRecord]:
         """The runs whose models are scored: no trials, which are chosen only by validation."""
         if self.score is None:
             return []
@@ -111,7 +111,7 @@ def _is_trial(folder: Path) -> bool:
     return named and (folder.parents[1] / CONFIG).is_file()
 
 
-def _title(records: Sequence[Record]) -> str:
+def _title(records: Sequence[RunRecord]) -> str:
     if len(records) == 1:
         return f"{records[0].label} on {records[0].graph}"
     graphs = list(by_graph(records))

@@ -21,7 +21,7 @@ from vrgcn.inference.saved import model_labels
 from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.compared import MODEL, Compared, compare
 from vrgcn.pages.page import Page
-from vrgcn.pages.runs.records import Record
+from vrgcn.pages.runs.records import RunRecord
 from vrgcn.pages.runs.trust import show_trust
 from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.runs.run import Run, graph_source, open_run
@@ -85,7 +85,7 @@ class NoScores:
     reason: str
 
 
-class Scorer:
+class RunScorer:
     """Predicts for one run after another; consecutive runs on one graph open it once."""
 
     def __init__(self, data_root: Path | None, device: torch.device) -> None:
@@ -93,7 +93,7 @@ class Scorer:
         self.device = device
         self._opened: tuple[object, Graph] | None = None
 
-    def __call__(self, record: Record) -> RunScores | NoScores:
+    def __call__(self, record: RunRecord) -> RunScores | NoScores:
         # A report shows what is available: a graph that was moved, or a missing model, becomes a
         # line on the page.
         try:
@@ -101,7 +101,7 @@ class Scorer:
         except (OSError, InputError) as error:
             return NoScores(str(error).splitlines()[0])
 
-    def _score(self, record: Record) -> RunScores:
+    def _score(self, record: RunRecord) -> RunScores:
         run = open_run(record.folder, self.device)
         graph = self._graph(run)
         edges = scored_edges(graph)
@@ -138,7 +138,7 @@ class Scorer:
         return run.saved.prepare(open_target(run.target, self._opened[1], folder))
 
 
-def _score_edges(record: Record, run: Run, graph: Graph, edges: ScoredEdges[Any]) -> RunPairs:
+def _score_edges(record: RunRecord, run: Run, graph: Graph, edges: ScoredEdges[Any]) -> RunPairs:
     embeddings = exact_sweeps(run.saved, graph).outputs(None)
     found = compare(run, edges, embeddings, edges.find_split(None))
     own = {metric.title: name for name, metric in found.metrics.items()}
@@ -161,8 +161,8 @@ def _check_present(dataset: str | None, root: Path | None) -> None:
 
 def show_scores(
     page: Page,
-    records: Sequence[Record],
-    score_run: Callable[[Record], RunScores | NoScores],
+    records: Sequence[RunRecord],
+    score_run: Callable[[RunRecord], RunScores | NoScores],
 ) -> list[str]:
     """Show tables of the runs on one graph; return a line for each run that could not be scored."""
     answers = {record.label: score_run(record) for record in records}
@@ -184,7 +184,7 @@ def show_scores(
     return failed
 
 
-def scores_name(records: Sequence[Record]) -> str:
+def scores_name(records: Sequence[RunRecord]) -> str:
     """Return the title of the scores of the runs on one graph."""
     plain = any(record.predicts_numbers or record.predicts_pairs for record in records)
     return "Scores" if plain else "Scores by class"
@@ -227,7 +227,7 @@ def _show_classes(page: Page, scored: dict[str, RunClasses]) -> None:
                 _details(page, scores)
 
 
-def _note_difference(page: Page, record: Record, scores: RunScores) -> None:
+def _note_difference(page: Page, record: RunRecord, scores: RunScores) -> None:
     """Add a note if the model's score differs from the one that the run recorded."""
     then = None if record.result is None else record.result["test"]
     if then is None:

@@ -7,15 +7,15 @@ from pathlib import Path
 from statistics import fmean
 
 from vrgcn.pages.page import Page
-from vrgcn.pages.runs.records import NONE, Record
+from vrgcn.pages.runs.records import NONE, RunRecord
 from vrgcn.runs.folder import SEED
 from vrgcn.training.wording import deviation
 
 
-def by_seed(records: Sequence[Record]) -> list[list[Record]]:
+def by_seed(records: Sequence[RunRecord]) -> list[list[RunRecord]]:
     """Group the finished runs by the folder that `vrgcn train --seeds` wrote. Runs of other options
     with similar names have no mean."""
-    groups: dict[tuple[Path, str], list[Record]] = {}
+    groups: dict[tuple[Path, str], list[RunRecord]] = {}
     for record in records:
         folder = record.folder.resolve()
         if folder.name.startswith(SEED) and record.result is not None:
@@ -24,7 +24,7 @@ def by_seed(records: Sequence[Record]) -> list[list[Record]]:
     return [runs for runs in groups.values() if len(runs) > 1]
 
 
-def seed_columns(runs: Sequence[Record]) -> list[str]:
+def seed_columns(runs: Sequence[RunRecord]) -> list[str]:
     metric = runs[0].metric
     return [
         "seed", f"validation {metric}", f"test {metric}", "kept epoch", "epochs",
@@ -32,7 +32,7 @@ def seed_columns(runs: Sequence[Record]) -> list[str]:
     ]  # fmt: skip
 
 
-def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
+def seed_rows(runs: Sequence[RunRecord]) -> list[list[str]]:
     """Return a row for each run, and a last one for their means ± standard deviations."""
     columns = [_numbers(run) for run in runs]
     texts: list[Callable[[float], str]] = [
@@ -56,7 +56,7 @@ def seed_rows(runs: Sequence[Record]) -> list[list[str]]:
     return [*rows, ["mean", *means]]
 
 
-def show_seeds(page: Page, records: Sequence[Record]) -> None:
+def show_seeds(page: Page, records: Sequence[RunRecord]) -> None:
     """Show a table for each folder of seeds among the runs."""
     for runs in by_seed(records):
         folder = runs[0].folder.resolve().parent
@@ -66,7 +66,7 @@ def show_seeds(page: Page, records: Sequence[Record]) -> None:
         page.table(seed_columns(runs), rows, caption=caption, marked=last)
 
 
-def _numbers(run: Record) -> list[float | None]:
+def _numbers(run: RunRecord) -> list[float | None]:
     result = run.result or {}
     return [
         *(result.get(name) for name in ("val", "test", "epoch")),

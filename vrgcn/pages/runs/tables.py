@@ -7,11 +7,11 @@ from shlex import quote
 from typing import Any
 
 from vrgcn.pages.page import Page
-from vrgcn.pages.runs.records import NONE, Record, by_graph, by_metric
+from vrgcn.pages.runs.records import NONE, RunRecord, by_graph, by_metric
 from vrgcn.runs.folder import CONFIG
 
 
-def show_results(page: Page, records: Sequence[Record]) -> None:
+def show_results(page: Page, records: Sequence[RunRecord]) -> None:
     """Show a row for each run, and mark the best validation score on each graph. Choosing a run by
     its test score would make that score too good."""
     graphs = by_graph(records)
@@ -46,7 +46,7 @@ def show_results(page: Page, records: Sequence[Record]) -> None:
     page.table(columns, rows, caption=caption if marked else "", marked=marked)
 
 
-def _numbers(record: Record) -> list[str]:
+def _numbers(record: RunRecord) -> list[str]:
     result, best = record.result or {}, record.best or {}
     seconds = result["seconds"] if "seconds" in result else record.points[-1]["seconds"]
     return [
@@ -62,7 +62,7 @@ def _numbers(record: Record) -> list[str]:
     ]
 
 
-def _best_runs(groups: Sequence[Sequence[Record]]) -> set[str]:
+def _best_runs(groups: Sequence[Sequence[RunRecord]]) -> set[str]:
     """Return the labels of the runs with the best validation score of each group that has
     several."""
     best: set[str] = set()
@@ -75,7 +75,7 @@ def _best_runs(groups: Sequence[Sequence[Record]]) -> set[str]:
     return best
 
 
-def show_options(page: Page, records: Sequence[Record]) -> None:
+def show_options(page: Page, records: Sequence[RunRecord]) -> None:
     """Show a row for each option; options in which the runs differ come first and are marked."""
     names = list(dict.fromkeys(name for record in records for name in record.config))
     values = {name: [option_text(r.config.get(name)) for r in records] for name in names}

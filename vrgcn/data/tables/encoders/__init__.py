@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from vrgcn.data.tables.encoders.encoder import Encoder, Look
-    from vrgcn.data.tables.encoders.sample import Sample
+    from vrgcn.data.tables.encoders.sample import ColumnSample
 
 # The kind, as `--column` and stored recipes name it -> file and class.
 ENCODERS: dict[str, str] = {
@@ -70,7 +70,7 @@ def encoders_of(kind: pa.DataType) -> list[type[Encoder]]:
     return [encoder for encoder in found if encoder.reads(kind)]
 
 
-def recognise(sample: Sample) -> tuple[type[Encoder] | None, Look]:
+def recognise(sample: ColumnSample) -> tuple[type[Encoder] | None, Look]:
     """Return the first encoder that does not reject a column, None if all reject it, and the look
     of the column."""
     from vrgcn.data.tables.encoders.encoder import Look

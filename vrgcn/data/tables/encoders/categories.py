@@ -26,7 +26,7 @@ from vrgcn.data.tables.encoders.encoder import (
     drop_advice,
     dropping,
 )
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
@@ -79,7 +79,7 @@ class CategoryColumn(Encoder):
         return is_time(kind) or super().reads(kind)
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if not sample.is_text and not sample.holds_ids:
             return Rejection()
         most, cells = sample.most_categories, len(sample.cells) - sample.missing
@@ -102,7 +102,7 @@ class CategoryColumn(Encoder):
         return Look(words, sample.missing, odd=sample.odd_codes, options={"most": most})
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         options = {"most": int(option or sample.most_categories)}
         return Look(found.words, found.missing, options=options)
 
@@ -215,7 +215,7 @@ class CategoryColumn(Encoder):
         return np.flatnonzero(known), text.filter(pa.array(known)), known, np.empty(0, np.int64)
 
 
-def _are_splits(sample: Sample) -> bool:
+def _are_splits(sample: ColumnSample) -> bool:
     """Return True if all cells name a split, and training nodes are among others, or the column is
     called a split: files may begin with the rows of one."""
     words = pc.utf8_lower(pc.unique(sample.known)).to_pylist()
@@ -243,7 +243,7 @@ class CategoriesColumn(CategoryColumn):
         return reads_lists(kind) or is_text(kind) or is_number(kind)
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         lists = sample.lists
         if lists is None:
             return Rejection()
@@ -252,7 +252,7 @@ class CategoriesColumn(CategoryColumn):
         return Rejection(look, final=True) if lists.empty else look
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
         lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
         options = {"most": sample.most_listed, "delimiter": delimiter}

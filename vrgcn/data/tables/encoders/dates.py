@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
 from vrgcn.data.tables.wording import counted
@@ -61,14 +61,14 @@ class DateColumn(FilledColumn):
         return bool(stamps) or super().reads(kind)
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if not sample.is_text:
             return Rejection() if is_number(sample.cells.type) else _look(sample.cells, None)
         found = _look_of_texts(sample)
         return Rejection() if found is None else found
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         if is_number(sample.cells.type):
             raise InputError(f"holds {sample.cells.type}; dates are texts or timestamps")
         return _look(sample.cells, option or found.options.get("format"))
@@ -155,7 +155,7 @@ def _options(seconds: NDArray[np.float64], format: str | None) -> dict[str, Any]
     return {"format": format, "origin": origin, "hours": bool((seconds % DAY).any())}
 
 
-def _look_of_texts(sample: Sample) -> Look | None:
+def _look_of_texts(sample: ColumnSample) -> Look | None:
     """Describe texts as dates in the format that most of them have; None if there is no such
     format."""
     known = sample.known

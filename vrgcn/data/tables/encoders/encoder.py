@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_number, is_text
@@ -101,11 +101,11 @@ class Encoder(ABC):
 
     @classmethod
     @abstractmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         """Return the look of the column if this encoder takes it, or else a rejection."""
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         """Return the look of a column for which the user gave this kind.
 
         found: the look of the column without the user's setting

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
-from vrgcn.data.tables.encoders.sample import MOSTLY, Sample, share
+from vrgcn.data.tables.encoders.sample import MOSTLY, ColumnSample, share
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
 from vrgcn.data.tables.wording import counted
@@ -68,7 +68,7 @@ class NumberColumn(FilledColumn):
         return option in ("lenient", ",", ".")
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if sample.holds_ids:
             return Rejection()
         if not sample.is_text or sample.plain_numbers:
@@ -82,7 +82,7 @@ class NumberColumn(FilledColumn):
         return Rejection() if found is None else found
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         decimal = found.options.get("decimal", sample.spec.decimal)
         look = _look(sample, sample.cells, option if option in (",", ".") else decimal)
         lenient = option == "lenient"
@@ -196,7 +196,7 @@ class BooleanColumn(NumberColumn):
     plural: ClassVar[str] = ""
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if pa.types.is_boolean(sample.cells.type):
             return Look("true and false", sample.missing)
         if not sample.is_text or sample.plain_numbers:
@@ -207,7 +207,7 @@ class BooleanColumn(NumberColumn):
         return Look(" and ".join(sorted(pc.unique(words).to_pylist())), sample.missing)
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         return Look(found.words, found.missing)
 
     def values(self, cells: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -231,7 +231,7 @@ class BooleanColumn(NumberColumn):
         tell("is neither true nor false", wrong, cells.take(pa.array(wrong)), advice)
 
 
-def _look(sample: Sample, cells: pa.Array, decimal: str | None, gaps: int = 0) -> Look:
+def _look(sample: ColumnSample, cells: pa.Array, decimal: str | None, gaps: int = 0) -> Look:
     """Describe cells as numbers, even if some are no numbers.
 
     gaps: number of further cells that are missing
@@ -280,7 +280,7 @@ def sure_decimal(known: pa.Array) -> str | None:
     return "," if surely_comma else "."
 
 
-def _with_commas(sample: Sample) -> Look | None:
+def _with_commas(sample: ColumnSample) -> Look | None:
     """Describe texts as numbers in which a comma stands before the fraction or between thousands;
     None if they are no such numbers."""
     known = sample.known
@@ -299,7 +299,7 @@ def _with_commas(sample: Sample) -> Look | None:
     )
 
 
-def _with_the_other(sample: Sample, decimal: str) -> Look | None:
+def _with_the_other(sample: ColumnSample, decimal: str) -> Look | None:
     """Describe texts that are numbers only if the comma and the point change places, with a doubt;
     None if they are no numbers then either."""
     other = "." if decimal == "," else ","

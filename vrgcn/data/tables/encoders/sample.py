@@ -25,7 +25,7 @@ _DIGITS = r"^\d{3,}$"
 
 
 @dataclass(frozen=True)
-class Sample:
+class ColumnSample:
     """The first cells of a column.
 
     column: name of the column

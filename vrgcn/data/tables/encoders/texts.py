@@ -26,7 +26,7 @@ from vrgcn.data.tables.encoders.encoder import (
     dropping,
 )
 from vrgcn.data.tables.encoders.reservoir import Reservoir
-from vrgcn.data.tables.encoders.sample import PROSE, Sample, mean_words
+from vrgcn.data.tables.encoders.sample import PROSE, ColumnSample, mean_words
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_text, is_time, to_text
 from vrgcn.data.tables.wording import counted
@@ -76,7 +76,7 @@ class TextColumn(Encoder):
         return is_time(kind) or super().reads(kind)
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         if not sample.is_text:
             return Rejection()
         words, cells = mean_words(sample.known), len(sample.known)
@@ -87,7 +87,7 @@ class TextColumn(Encoder):
         return cls.told(sample, "", found)
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         options = {"width": int(option or WIDTH), "seed": sample.spec.text_seed}
         return Look(found.words, found.missing, options=options)
 

@@ -20,7 +20,7 @@ from vrgcn.data.tables.encoders.cells import (
 )
 from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
-from vrgcn.data.tables.encoders.sample import Sample
+from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
 from vrgcn.data.tables.wording import counted
@@ -56,12 +56,12 @@ class VectorColumn(FilledColumn):
         return reads_lists(kind) or super().reads(kind)
 
     @classmethod
-    def recognise(cls, sample: Sample) -> Look | Rejection:
+    def recognise(cls, sample: ColumnSample) -> Look | Rejection:
         lists = sample.lists
         return Rejection() if lists is None or not lists.width else cls._look(sample, lists)
 
     @classmethod
-    def told(cls, sample: Sample, option: str, found: Look) -> Look:
+    def told(cls, sample: ColumnSample, option: str, found: Look) -> Look:
         delimiter = told_delimiter(sample.cells, cls.kind, option, found.options.get("delimiter"))
         lists = describe_lists(sample.cells, delimiter, sample.spec.decimal)
         if not lists.width:
@@ -69,7 +69,7 @@ class VectorColumn(FilledColumn):
         return replace(cls._look(sample, lists), missing=lists.missing)
 
     @staticmethod
-    def _look(sample: Sample, lists: Lists) -> Look:
+    def _look(sample: ColumnSample, lists: Lists) -> Look:
         options = {"width": lists.width, "delimiter": lists.delimiter}
         options |= {"decimal": sample.spec.decimal}
         return Look(lists.words, sample.gaps + lists.missing, options=options)
