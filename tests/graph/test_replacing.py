@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from vrgcn import Graph
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.names import Names
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.triples import Triples
-from vrgcn.graph.visible import Visible, kept_entries
+from vrgcn.graph.visible import Visible
 
 BOUGHT, SAW = "user-bought-item", "user-saw-item"
 NONE = torch.empty(0, 2, dtype=torch.int64)

@@ -118,7 +118,7 @@ def _kinds(graph: Graph) -> Iterator[Table]:
         for name, size in kinds.sizes.items()
     ]
     yield text_table("kinds of nodes", ("kind", "nodes", "features", "labelled"), rows)
-    given = [each for each in graph.relations.values() if each.reverse_of is None]
+    given = list(graph.given.values())
     shown = sorted(given, key=lambda each: -each.num_edges)[:RELATIONS_SHOWN]
     rows = [
         (

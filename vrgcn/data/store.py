@@ -54,7 +54,6 @@ from vrgcn.data.store_kept import KeptPlace, described_kept, kept_arrays, kept_f
 from vrgcn.data.store_kinds import (
     RelationPlace,
     described_kinds,
-    given_relations,
     place_of,
     relation_arrays,
     relation_folder,
@@ -82,7 +81,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             "save graph.with_features(graph.features)"
         )
     with new_folder(path) as folder:
-        given = given_relations(graph.relations) if graph.kinds.named else []
+        given = list(graph.given.values()) if graph.kinds.named else []
         for number in range(len(given)):
             relation_folder(folder, number).mkdir()
         for name, tensor in _arrays(graph).items():
@@ -211,7 +210,7 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
 def _arrays(graph: Graph) -> dict[str, Tensor]:
     """File name without its ending -> what is in it."""
     if graph.kinds.named:
-        arrays = relation_arrays(given_relations(graph.relations))
+        arrays = relation_arrays(list(graph.given.values()))
     else:
         arrays = _adjacency_arrays(graph.adjacency)
     arrays |= feature_arrays(graph.features)

@@ -9,7 +9,7 @@ Kinds and relations may have any name; their files are numbered in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,6 @@ def described_kinds(
         "target": kinds.target,
         "relations": [asdict(relation) for relation in relations],
     }
-
-
-def given_relations(relations: Mapping[str, Relation]) -> list[Relation]:
-    """The relations without those that are the reverse of another."""
-    return [relation for relation in relations.values() if relation.reverse_of is None]
 
 
 def place_of(relation: Relation) -> RelationPlace:

@@ -9,11 +9,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.sparse import CSR, offsets
 
 
-def edges_among(A: CSR, inside: Tensor) -> CSR:
-    """The entries whose row and column are both inside. inside: (nodes,) bool"""
-    rows = A.row_of_entry
-    keep = inside[rows] & inside[A.indices]
-    counts = torch.bincount(rows[keep], minlength=A.num_rows)
+def kept_entries(A: CSR, keep: Tensor) -> CSR:
+    """Part of the entries of A. keep: (entries,) bool"""
+    counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
     values = None if A.values is None else A.values[keep]
     return CSR(offsets(counts), A.indices[keep], values, A.columns)
 

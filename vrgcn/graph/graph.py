@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.edges import build_adjacency, edges_among
+from vrgcn.graph.edges import build_adjacency, kept_entries
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.pairs import EDGES, Pairs
@@ -244,11 +244,15 @@ class Graph:
         return union(self.relations, self.num_nodes)
 
     @property
+    def given(self) -> dict[str, Relation]:
+        """The relations that are not the reverse of another, by name."""
+        return {name: part for name, part in self.relations.items() if part.reverse_of is None}
+
+    @property
     def edges(self) -> dict[str, CSR]:
         """The adjacency of each relation that was given, by name; "edges" in a graph of one
         table."""
-        given = (part for part in self.relations.values() if part.reverse_of is None)
-        return {part.name: part.adjacency for part in given}
+        return {name: part.adjacency for name, part in self.given.items()}
 
     @property
     def target(self) -> str | None:
@@ -346,7 +350,12 @@ class Graph:
         """
         inside = torch.zeros(self.num_nodes, dtype=torch.bool)
         inside[nodes] = True
-        return self.replace(edges={name: edges_among(A, inside) for name, A in self.edges.items()})
+        return self.replace(
+            edges={
+                name: kept_entries(A, inside[A.row_of_entry] & inside[A.indices])
+                for name, A in self.edges.items()
+            }
+        )
 
     def in_training(self) -> Graph:
         """The same nodes with the edges that inductive training sees: those among `seen` nodes, or

@@ -27,7 +27,7 @@ class Names:
     """nodes: (nodes,) Arrow array of text or int64, all different; None: the nodes' numbers
     classes: a name for each class; None: their numbers
     features: a name for each feature column; None: their numbers
-    kinds: of a graph with several kinds of nodes, which has no `nodes`
+    kinds: in a graph of several kinds of nodes, which has no `nodes`
     by_kind: ids of the nodes of each kind; a kind that is not there has numbers from 0
     """
 

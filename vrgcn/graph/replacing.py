@@ -71,9 +71,9 @@ def _edges(graph: Graph, given: Mapping[str, Any]) -> Parts:
         if shape != (nodes, nodes):
             raise InputError(f"edges {name!r}: a matrix of shape {shape} for {nodes} nodes")
     kept = {owner: columns for owner, columns in graph.kept.items() if owner not in edges}
-    before = (part for part in graph.relations.values() if part.reverse_of is None)
     relations = with_reverses(
-        replace(part, adjacency=edges.get(part.name, part.adjacency)) for part in before
+        replace(part, adjacency=edges.get(name, part.adjacency))
+        for name, part in graph.given.items()
     )
     none = dict.fromkeys(("visible", "derived", "sums"))
     return {"relations": relations, "kept": kept, **none}

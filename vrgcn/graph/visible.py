@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.sparse import CSR
 from vrgcn.graph.until import Until, nodes_until, time_of
 
 
@@ -48,10 +49,3 @@ def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str,
         if times is not None or not bool(keep.all()):
             found[name] = keep
     return found
-
-
-def kept_entries(A: CSR, keep: Tensor) -> CSR:
-    """Part of the entries of A. keep: (entries,) bool"""
-    counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
-    values = None if A.values is None else A.values[keep]
-    return CSR(offsets(counts), A.indices[keep], values, A.columns)

@@ -12,7 +12,7 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.relations import Relation, with_reverses
+from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
 from vrgcn.live.edges import LiveEdges
@@ -36,8 +36,9 @@ def materialise(
     matrices = {name: _adjacency(edges, slots, number) for name, edges in state.edges.items()}
     kinds, relations = _kinds(graph, state), None
     if graph.kinds.named:
-        given = (part for part in graph.relations.values() if part.reverse_of is None)
-        relations = with_reverses(_changed(part, matrices[part.name]) for part in given)
+        relations = with_reverses(
+            replace(part, adjacency=matrices[name]) for name, part in graph.given.items()
+        )
     before = state.slots.numbers()[slots]
     names = _names(graph, state, ids, kinds, slots)
     return Graph.from_parts(
@@ -62,10 +63,6 @@ def _adjacency(edges: LiveEdges, slots: Tensor, number: Tensor) -> CSR:
 
 def _numbered(rows: CSR, number: Tensor, count: int) -> CSR:
     return rows.with_columns(number.index_select(0, rows.indices), count)
-
-
-def _changed(relation: Relation, adjacency: CSR) -> Relation:
-    return replace(relation, adjacency=adjacency)
 
 
 def _kinds(graph: Graph, state: LiveState) -> Kinds:

@@ -329,8 +329,7 @@ class LiveState:
 def _union(graph: Graph, slots: Slots) -> LiveEdges:
     """The edges of all relations and their reverses together, which follow changes where no two
     relations can have an edge at the same place."""
-    given = [part for part in graph.relations.values() if part.reverse_of is None]
-    ends = [frozenset((part.source, part.target)) for part in given]
+    ends = [frozenset((part.source, part.target)) for part in graph.given.values()]
     alone = all(len(pair) == 2 for pair in ends) and len(set(ends)) == len(ends)
     if not alone:
         raise InputError(

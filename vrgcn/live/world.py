@@ -104,14 +104,13 @@ def _relations(
         return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, _columns(recipe), frozen)}
     found = {}
     averaged = averaged_columns(graph)
-    for name, part in graph.relations.items():
-        if part.reverse_of is None:
-            recipe = recipes.get(name)
-            edges = LiveEdges(part.adjacency, slots, part.undirected)
-            columns = _columns(recipe, part.source, part.target)
-            own = {name: averaged[name]} if name in averaged else {}
-            frozen = cannot_follow(own, advice=False) or ""
-            found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
+    for name, part in graph.given.items():
+        recipe = recipes.get(name)
+        edges = LiveEdges(part.adjacency, slots, part.undirected)
+        columns = _columns(recipe, part.source, part.target)
+        own = {name: averaged[name]} if name in averaged else {}
+        frozen = cannot_follow(own, advice=False) or ""
+        found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
     return found
 
 

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from vrgcn.engine.setup import Setup
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.visible import kept_entries
 
 OwnEdges = Literal["keep", "redraw", "exclude"]
 

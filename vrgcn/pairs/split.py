@@ -17,12 +17,13 @@ from torch import Tensor
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.visible import kept_entries, until_then
+from vrgcn.graph.visible import until_then
 from vrgcn.pairs.degree_features import degree_features, has_degree_features
 from vrgcn.pairs.mean_features import features_of_visible
 from vrgcn.pairs.negatives import drawn_negatives

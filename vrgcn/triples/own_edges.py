@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.engine.setup import Setup
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.triples import Triples
-from vrgcn.graph.visible import kept_entries
 
 
 class TripleEdges:

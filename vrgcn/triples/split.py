@@ -13,11 +13,11 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
-from vrgcn.graph.visible import kept_entries
 from vrgcn.pairs.mean_features import without_columns
 from vrgcn.pairs.visible import to_predict
 from vrgcn.pairs.ways import RATIO, drawn_parts
@@ -53,7 +53,7 @@ def split_triples(
             f"{setting('predict', RELATIONS)} is for graphs with relations; this one has none: "
             f"{setting('predict', 'edges')} predicts its edges"
         )
-    relations = [part for part in graph.relations.values() if part.reverse_of is None]
+    relations = list(graph.given.values())
     generator = torch.Generator().manual_seed(seed)
     column = _split_column(graph, relations, split_column, drawn=ratio is not None)
     if column is None:
