@@ -13,18 +13,20 @@ from tests.pairs.test_split import as_set, pairs_of, undirected_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.negatives import NegativeSampler
+from vrgcn.pairs.negatives import NegativeSampler, drawn_negatives
 from vrgcn.pairs.split import split_pairs
 from vrgcn.pairs.terms import LOSSES, TermSource
 
 
 @pytest.mark.parametrize("sampling", ["uniform", "degree"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_no_term_has_a_pair_of_any_split_as_a_negative(loss, sampling) -> None:
+@pytest.mark.parametrize("avoid", ["train", "all"])
+def test_no_term_has_a_known_pair_as_a_negative(loss, sampling, avoid: Any) -> None:
     pairs = pairs_of(split_pairs(undirected_graph()))
-    known = as_set(torch.cat([pairs.train, pairs.val, pairs.test]))
+    others = [] if avoid == "train" else [pairs.val, pairs.test]
+    known = as_set(torch.cat([pairs.train, *others]))
     known |= {(v, u) for u, v in known}
-    source = TermSource(pairs, loss, 5, sampling)
+    source = TermSource(pairs, loss, 5, sampling, avoid=avoid)
     for seed in range(5):
         terms = source.draw(torch.Generator().manual_seed(seed))
         assert len(terms) == source.count
@@ -44,7 +46,7 @@ def test_degrees_to_the_power_of_three_quarters_decide_how_often_a_node_is_drawn
     ends = [(1 + n % 9, 10) for n in range(16)] + [(1 + n, 11) for n in range(4)] + [(1, 12)]
     train = torch.tensor(ends)
     pairs = Pairs("edges", True, range(10), range(10, 13), train, train[:0], train[:0])
-    sampler = NegativeSampler(pairs, "degree")
+    sampler = NegativeSampler(pairs, pairs.known, "degree")
     drawn = sampler.draw(
         torch.zeros(21_000, dtype=torch.int64), 1, torch.Generator().manual_seed(0)
     )
@@ -57,7 +59,7 @@ def test_the_one_negative_of_a_node_that_is_linked_to_all_others_is_found() -> N
     nodes = 200
     train = torch.tensor([(0, v) for v in range(1, nodes - 1)])
     pairs = Pairs("edges", True, range(nodes), range(nodes), train, train[:0], train[:0])
-    sampler = NegativeSampler(pairs)
+    sampler = NegativeSampler(pairs, pairs.known)
     drawn = sampler.draw(torch.zeros(50, dtype=torch.int64), 3, torch.Generator().manual_seed(0))
     assert (drawn == nodes - 1).all()
 
@@ -102,3 +104,12 @@ def test_training_that_avoids_training_pairs_alone_knows_nothing_of_other_splits
 
     assert torch.equal(losses(pairs, "train"), losses(others, "train"))
     assert not torch.equal(losses(pairs, "all"), losses(others, "all"))
+
+
+def test_negatives_of_validation_do_not_tell_which_pairs_the_test_has() -> None:
+    """Any test pair may be a negative of validation, and none of training or validation."""
+    pairs = pairs_of(split_pairs(undirected_graph()))
+    many = drawn_negatives(pairs, 20_000, torch.Generator().manual_seed(0), pairs.known_until_val)
+    drawn = as_set(many) | as_set(many.flip(1))
+    assert as_set(pairs.test) <= drawn
+    assert not drawn & as_set(torch.cat([pairs.train, pairs.val]))

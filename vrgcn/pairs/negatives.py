@@ -1,8 +1,8 @@
 """Negatives: pairs that are no edges, drawn at random.
 
-A known pair of any split is never one, so that none is wrong. Where training draws so many that
-nearly every other pair becomes a negative now and then, pairs that never do are told apart by just
-that: then training knows its own pairs alone.
+Negatives of the test contain no known pair of any split, so that none is wrong. Those of training
+avoid training pairs only, those of validation also its own: if pairs of later splits were never
+drawn, training, or the choice of a model, would learn a little of what is held out.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ _ROUNDS = 20  # of drawing again; what is left then is drawn from an exact list
 class NegativeSampler:
     """Draws partners for sources.
 
-    pairs: the relation; its known pairs are never drawn, nor a node with itself
-    avoid: the known pairs are those of all splits, or of training alone
+    pairs: the relation; a node is never drawn for itself
+    known: pairs that are never drawn
     sampling: uniform, or by the number of training pairs to the power 0.75; shared ones are uniform
     """
 
-    def __init__(
-        self, pairs: Pairs, sampling: Sampling = "uniform", avoid: Avoided = "all"
-    ) -> None:
-        self.known: KnownPairs = pairs.known if avoid == "all" else pairs.known_in_training
+    def __init__(self, pairs: Pairs, known: KnownPairs, sampling: Sampling = "uniform") -> None:
+        self.known = known
         self.targets = pairs.targets
         self._loops = pairs.sources.start < pairs.targets.stop and (
             pairs.targets.start < pairs.sources.stop
@@ -88,9 +86,14 @@ class NegativeSampler:
         return free.nonzero()[:, 0]
 
 
-def drawn_negatives(pairs: Pairs, count: int, generator: torch.Generator) -> Tensor:
-    """(count, 2) pairs that are no edges, of uniform sources and targets, for scores."""
-    sampler = NegativeSampler(pairs)
+def drawn_negatives(
+    pairs: Pairs, count: int, generator: torch.Generator, known: KnownPairs | None = None
+) -> Tensor:
+    """(count, 2) pairs that are no edges, of uniform sources and targets, for scores.
+
+    known: pairs that are never drawn; None: those of all splits
+    """
+    sampler = NegativeSampler(pairs, pairs.known if known is None else known)
     nodes = torch.arange(pairs.sources.start, pairs.sources.stop)
     free = nodes[sampler.possible(nodes)]
     if not len(free):

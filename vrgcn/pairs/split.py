@@ -32,7 +32,7 @@ from vrgcn.pairs.ways import RATIO, Listed, Way, assigned, find_column, per_pair
 
 RULES = (
     "validation and test pairs and their reverses carry no messages",
-    "negatives contain no pair of any split",
+    "negatives contain no pair of their split or an earlier one",
 )
 RULE_OF_DEGREES = "features made of degrees count training pairs alone"
 RULE_OF_KINDS = (
@@ -116,8 +116,8 @@ def split_pairs(
         pairs = with_values(pairs, graph.kept[name][column], column, entries)
     else:
         negatives = {
-            part: drawn_negatives(pairs, len(pairs.split(part)), generator)
-            for part in ("val", "test")
+            part: drawn_negatives(pairs, len(pairs.split(part)), generator, known)
+            for part, known in (("val", pairs.known_until_val), ("test", pairs.known))
             if len(pairs.split(part))
         }
         pairs = replace(pairs, negatives=negatives)

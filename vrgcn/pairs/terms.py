@@ -95,7 +95,7 @@ class TermSource:
 
     loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
     temperature: scores are divided by it
-    avoid: pairs that are no negatives: known ones of all splits, or of training alone
+    avoid: pairs that are no negatives: known ones of training, or of all splits
     share: of the training pairs, drawn anew for each epoch, that an epoch scores
     weights: (nodes,) logs of how often shared negatives count; None: once
 
@@ -110,7 +110,7 @@ class TermSource:
         sampling: Sampling = "uniform",
         temperature: float = 1.0,
         share: float = 1.0,
-        avoid: Avoided = "all",
+        avoid: Avoided = "train",
     ) -> None:
         if sampling == "shared" and loss == "bpr":
             raise InputError(
@@ -123,7 +123,8 @@ class TermSource:
         self.shared = sampling == "shared"
         self.temperature = temperature
         self.weights: Tensor | None = None
-        self.sampler = NegativeSampler(pairs, sampling, avoid)
+        known = pairs.known if avoid == "all" else pairs.known_in_training
+        self.sampler = NegativeSampler(pairs, known, sampling)
         free = self.sampler.possible(pairs.train[:, 0])
         if not pairs.directed:
             free &= self.sampler.possible(pairs.train[:, 1])

@@ -16,7 +16,6 @@ from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
 from vrgcn.pairs.heads import has_head
-from vrgcn.pairs.negatives import Avoided
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
 from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
 from vrgcn.pairs.terms import PairLoss, TermSource
@@ -29,21 +28,13 @@ _SCORED = 8  # pairs of embeddings that take as long to score as one node to com
 _PRODUCTS = 300  # the same for entries of a matrix product with shared negatives
 
 
-def _avoided(config: TrainConfig) -> Avoided:
-    """Pairs that are never negatives in training."""
-    if config.negatives_avoid != "auto":
-        return config.negatives_avoid
-    return "train" if config.negative_sampling == "shared" else "all"
-
-
-def _negatives_rule(avoid: Avoided) -> tuple[str, ...]:
-    """What a run says about negatives that may be pairs of other splits."""
-    if avoid == "all":
-        return ()
-    return (
-        "negatives of training avoid training pairs alone, so that they know nothing of other "
-        "splits; those of scores contain no pair of any split",
-    )
+_NEGATIVES: dict[str, tuple[str, ...]] = {
+    "train": (),
+    "all": (
+        "negatives of training avoid the pairs of all splits, which tells training a little of "
+        "what is held out",
+    ),
+}
 
 
 class Links(EdgeTarget):
@@ -60,7 +51,7 @@ class Links(EdgeTarget):
         self._wanted, self._share, self._avoid = (
             config.own_edges,
             config.held_share,
-            _avoided(config),
+            config.negatives_avoid,
         )
         self.source = TermSource(
             self.pairs,
@@ -80,7 +71,7 @@ class Links(EdgeTarget):
 
     def rules(self, model: nn.Module, graph: Graph) -> tuple[str, ...]:
         own = own_edges_rule(self._own_edges(model, graph), self._share)
-        return (own, *_negatives_rule(self._avoid))
+        return own, *_NEGATIVES[self._avoid]
 
     def _by_nodes(self, model: nn.Module, graph: Graph) -> bool:
         """Whether minibatches are of nodes."""

@@ -124,10 +124,10 @@ class TrainConfig:
     and exclude in minibatches of pairs."""
     held_share: float = 0.5
     """Share of the training pairs that an epoch scores with --own-edges redraw."""
-    negatives_avoid: Literal["auto", "all", "train"] = "auto"
-    """Pairs that are never negatives in training: known ones of all splits, or of training alone.
-    auto: all, but train for shared negatives, which are so many that a pair that is never among
-    them would be told by that."""
+    negatives_avoid: Literal["train", "all"] = "train"
+    """Known pairs that are never negatives in training: those of training, so that training knows
+    nothing of other splits; or all, as many papers have it, which tells a little of what is held
+    out: pairs that are never drawn."""
     temperature: float | None = None
     """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine; for lift, what
     the training pairs' numbers ask for; 1 for others."""
