@@ -24,7 +24,7 @@ LAYERS = (
     ("pyg",),
     ("pairs",),
     ("triples",),
-    ("audit", "baselines"),
+    ("leaks", "baselines"),
     ("inference",),
     ("live",),
     ("training",),

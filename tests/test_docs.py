@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -212,6 +213,11 @@ def check_python(names: dict[str, Any]) -> None:
     )
     assert names["hidden"].shape == (240, 32)
     assert torch.equal(names["inputs"], names["graph"].features)
+    assert list(names["named"].index) == list(range(len(names["outputs"])))
+    assert names["found"].findings == []
+    assert names["why"].id == 3
+    assert "Explanations" in Path("why.html").read_text(encoding="utf-8")
+    assert "Curves" in Path("report.html").read_text(encoding="utf-8")
     listed = re.findall(r"`(on_\w+)\(", text("docs/python.md"))
     assert set(listed) == {field.name for field in fields(Callbacks)}
 
@@ -268,7 +274,9 @@ def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
 
 
 def check_audit(names: dict[str, Any]) -> None:
-    assert names["audit"](names["graph"]) == []
+    assert names["done"].findings == []
+    assert json.loads(Path("findings.json").read_text())["findings"] == []
+    assert names["links"].graph.pairs is not None
 
 
 def check_pairs(names: dict[str, Any]) -> None:

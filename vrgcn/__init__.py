@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from vrgcn.models.dense import InputLinear
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE, Residual
+    from vrgcn.pages.explanation import explain
+    from vrgcn.pages.runs.report import report
     from vrgcn.pairs.model import PairModel
     from vrgcn.pairs.split import split_pairs
+    from vrgcn.runs.audit import Audit, audit
     from vrgcn.runs.fit import fit
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
@@ -87,6 +90,10 @@ _HOME = {
     "StopTraining": "training.listener",
     "TensorBoardLog": "training.tensorboard",
     "TrainResult": "training.result",
+    "Audit": "runs.audit",
+    "audit": "runs.audit",
+    "explain": "pages.explanation",
+    "report": "pages.runs.report",
     "fit": "runs.fit",
     "Run": "runs.run",
     "load_run": "runs.run",
@@ -103,6 +110,7 @@ __all__ = [
     "ESTIMATORS",
     "GCN",
     "MLP",
+    "Audit",
     "Batch",
     "Blocks",
     "Dropout",
@@ -127,7 +135,9 @@ __all__ = [
     "TrainResult",
     "TuneResult",
     "__version__",
+    "audit",
     "embeddings",
+    "explain",
     "fit",
     "load_dataset",
     "load_graph",
@@ -136,6 +146,7 @@ __all__ = [
     "predict",
     "predictions",
     "random_split",
+    "report",
     "save_graph",
     "save_model",
     "scale_graph",

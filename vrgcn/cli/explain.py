@@ -10,13 +10,10 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Device, Memory, Threads, TrainedRun
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
-from vrgcn.pages.destination import check_suffix, check_writable
+from vrgcn.pages.destination import ENDINGS, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import check_run
-from vrgcn.targets.spec import TargetSpec
+from vrgcn.runs.run import check_explained, check_run
 from vrgcn.training.config import at_least
-
-_ENDINGS = (".html", ".htm", ".png", ".svg", ".pdf", ".json")
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,9 @@ class ExplainOptions(Options):
             raise InputError(
                 "--nodes: name the nodes to explain by their ids, such as --nodes 7 12"
             )
-        if not TargetSpec.of(read_config(self.run)).labels:
-            raise InputError(f"{self.run} predicts pairs, and no labels of nodes to explain")
+        check_explained(self.run, read_config(self.run))
         if self.out is not None:
-            check_suffix(self.out, _ENDINGS)
+            check_suffix(self.out, ENDINGS)
             check_writable(self.out.parent)
         return self
 
@@ -58,17 +54,20 @@ class ExplainOptions(Options):
 def run(options: ExplainOptions) -> None:
     """Print the explanations, and write them where a file is named."""
     from vrgcn.engine.devices import find_device, use_threads
-    from vrgcn.pages.explanation import print_explanation, write_explanations
+    from vrgcn.pages.explanation import explain, print_explanation
     from vrgcn.runs.run import open_run
 
     use_threads(options.threads)
-    live = open_run(options.run, find_device(options.device)).live(memory=options.memory)
-    try:
-        found = [live.explain(node, options.of, options.most) for node in options.nodes]
-    except ValueError as error:
-        raise InputError(f"--nodes: {error}") from None
-    for explanation in found:
+    explanations = explain(
+        open_run(options.run, find_device(options.device)),
+        options.nodes,
+        of=options.of,
+        most=options.most,
+        memory=options.memory,
+        out=options.out,
+        top=options.top,
+    )
+    for explanation in explanations:
         print_explanation(explanation, options.top)
     if options.out is not None:
-        write_explanations(found, options.out, options.top)
         print(f"written to {printable(options.out)}")

@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import nn
 
-from vrgcn.audit import quick_audit
 from vrgcn.baselines.quick import quick_baseline
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
@@ -25,6 +24,7 @@ from vrgcn.files.printable import printable
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
+from vrgcn.leaks import quick_audit
 from vrgcn.pages.costs import cost_line, exact_advice
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.folder import chosen_estimator, resumable

@@ -11,6 +11,7 @@ from vrgcn.files.setting_names import setting
 
 FIGURES = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
+ENDINGS = (*PAGES, *FIGURES, ".json")  # of explanations
 
 
 def check_out(path: Path, suffixes: Sequence[str]) -> None:

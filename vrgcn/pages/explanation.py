@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vrgcn.files.printable import picture_text, printable
 from vrgcn.files.writing import new_file, write_text
 from vrgcn.live.explaining import Effects, Explanation
-from vrgcn.pages.destination import FIGURES, PAGES
+from vrgcn.pages.destination import ENDINGS, PAGES, check_out
 from vrgcn.pages.page import Page
 from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.run import Run, load_run
+from vrgcn.training.config import at_least
 from vrgcn.training.result import check_drawing
 
-ENDINGS = (*PAGES, *FIGURES, ".json")
 _SHOWN = 12  # bars of each sort in a picture
 _MORE, _LESS = "#c92a2a", "#1864ab"
 
@@ -61,6 +62,37 @@ def print_explanation(explanation: Explanation, top: int) -> None:
         print(f"{summary(name, effects)}\n")
     if not sorts(explanation):
         print("it has no edges, and its columns hold their means: there is nothing to leave out\n")
+
+
+def explain(
+    run: Run | str | Path,
+    nodes: Any,
+    *,
+    of: str | None = None,
+    most: int = 30,
+    memory: Literal["ram", "disk"] = "ram",
+    device: str = "cpu",
+    out: str | Path | None = None,
+    top: int = 10,
+) -> list[Explanation]:
+    """Say what the predictions of some nodes depend on, as `vrgcn explain` does.
+
+    run: a run or its folder
+    nodes: an id, or several
+    of: kind of the nodes, in a graph of several kinds; None: the kind that has labels
+    most: edges, neighbours and columns that are left out one by one, of each so many
+    memory, device: where it is computed; "disk" for tables larger than memory
+    out: file to write, .html, .json or a picture; top: rows of each of its tables
+    """
+    at_least(1, top=top, most=most)
+    path = None if out is None else Path(out)
+    if path is not None:
+        check_out(path, ENDINGS)
+    opened = run if isinstance(run, Run) else load_run(run, device)
+    explanations = opened.explain(nodes, of, most=most, memory=memory)
+    if path is not None:
+        write_explanations(explanations, path, top)
+    return explanations
 
 
 def write_explanations(explanations: Sequence[Explanation], path: Path, top: int) -> None:

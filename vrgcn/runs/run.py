@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     from vrgcn.data.opening import Opened
     from vrgcn.graph.graph import Graph
+    from vrgcn.inference.predictions import Predictions
     from vrgcn.inference.saved import SavedModel
+    from vrgcn.live.explaining import Explanation
     from vrgcn.live.live import Live
 
 
@@ -81,6 +83,17 @@ class Run:
         one."""
         return self.saved.predict(self.graph() if graph is None else graph, nodes)
 
+    def predictions(
+        self, graph: Graph | None = None, nodes: Any = None, *, kind: str | None = None
+    ) -> Predictions:
+        """Return exact predictions under the names of nodes and classes; see `vrgcn.predictions`.
+
+        graph, nodes: as in `predict`; kind: of nodes, in a graph of several kinds
+        """
+        from vrgcn.inference.predictions import predictions
+
+        return predictions(self.saved, self.graph() if graph is None else graph, nodes, kind=kind)
+
     def live(
         self, *, memory: Literal["ram", "disk"] = "ram", directory: str | Path | None = None
     ) -> Live:
@@ -106,6 +119,26 @@ class Run:
         if temporary and place is not None:
             weakref.finalize(live, shutil.rmtree, place, ignore_errors=True)
         return live
+
+    def explain(
+        self,
+        nodes: Any,
+        kind: str | None = None,
+        *,
+        most: int = 30,
+        memory: Literal["ram", "disk"] = "ram",
+    ) -> list[Explanation]:
+        """Return what the predictions of some nodes of its own graph depend on; see `Live.explain`.
+
+        nodes: an id, or several; memory: as in `live`
+        """
+        check_explained(self.folder, self.config)
+        live = self.live(memory=memory)
+        ids = [nodes] if isinstance(nodes, str) or not isinstance(nodes, Iterable) else nodes
+        try:
+            return [live.explain(node, kind, most) for node in ids]
+        except InputError as error:
+            raise InputError(f"{setting('nodes')}: {error}") from None
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -226,6 +259,12 @@ def open_run_graph(
         file = None if directory is None else directory / "features.bin"
         fitted = run.saved.prepare(opened.graph, file)
     return opened._replace(graph=fitted, note="; ".join(notes) or None)
+
+
+def check_explained(folder: Path, config: Mapping[str, Any]) -> None:
+    """Raise if a run predicts no labels of nodes, which alone are explained."""
+    if not TargetSpec.of(config).labels:
+        raise InputError(f"{folder} predicts pairs, and no labels of nodes to explain")
 
 
 def graph_checksum(folder: Path) -> str | None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vrgcn.audit import quick_audit
 from vrgcn.data.sources import find_source
 from vrgcn.data.store import save_graph
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
+from vrgcn.leaks import quick_audit
 from vrgcn.runs.config_file import build, check_known, read_values, setting_types
 from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, claimed, read_config
 from vrgcn.runs.job import Job

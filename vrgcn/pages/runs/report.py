@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vrgcn.engine.devices import find_device
+from vrgcn.pages.destination import PAGES, check_out
+from vrgcn.pages.figures import check_figure
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.curves import show_curves, show_staleness
-from vrgcn.pages.runs.records import RunRecord, by_graph
-from vrgcn.pages.runs.scores import NoScores, RunScores, scores_name, show_scores
+from vrgcn.pages.runs.records import RunRecord, by_graph, read_runs
+from vrgcn.pages.runs.scores import NoScores, RunScorer, RunScores, scores_name, show_scores
 from vrgcn.pages.runs.seeds import show_seeds
 from vrgcn.pages.runs.tables import show_options, show_results
-from vrgcn.runs.folder import CONFIG, TRIAL, TRIALS
+from vrgcn.runs.folder import CONFIG, TRIAL, TRIALS, member_runs
+from vrgcn.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,56 @@ def _scores(page: Page, runs: Reported) -> None:
 
 # The panels, from top to bottom.
 PANELS: tuple[Panel, ...] = (_unfinished, _results, _curves, _staleness, _options, _scores)
+
+
+def report(
+    runs: Run | str | Path | Sequence[Run | str | Path],
+    out: str | Path = "report.html",
+    *,
+    scores: bool = True,
+    data_root: str | Path | None = None,
+    device: str = "cpu",
+    on_score: Callable[[int], None] | None = None,
+) -> Reported:
+    """Write one page about one or several runs, as `vrgcn report` does; return what it shows.
+
+    runs: runs or their folders, finished or not; a folder of several runs stands for them
+    out: the page; an existing page is overwritten
+    scores: predict the test nodes of every run, to get the scores by class
+    data_root: folder with the raw files of named data sets; None: where the runs found them
+    on_score: called with the number of runs to predict, after each of them
+    """
+    path = Path(out)
+    check_out(path, PAGES)
+    check_figure(path, PAGES)
+    given = [runs] if isinstance(runs, Run | str | Path) else runs
+    paths, notes = _folders([run.folder if isinstance(run, Run) else Path(run) for run in given])
+    folders = [run for folder in paths for run in member_runs(folder) or [folder]]
+    scorer = RunScorer(None if data_root is None else Path(data_root), find_device(device))
+
+    def score(record: RunRecord) -> RunScores | NoScores:
+        answer = scorer(record)
+        if on_score is not None:
+            on_score(len(shown.scored()))
+        return answer
+
+    shown = Reported(read_runs(folders), score if scores else None, notes)
+    report_page(shown).write(path)
+    twice = len(folders) - len(shown.records)
+    if twice:
+        notes.append(f"{twice} of the folders were given more than once; each run is shown once")
+    return shown
+
+
+def _folders(given: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Return the folders among the paths, and a note if there are others: `runs/*` also matches
+    pages and pictures, and no run is a file."""
+    files = [path for path in given if path.is_file()]
+    if not files or len(files) == len(given):
+        return list(given), []
+    names = ", ".join(path.name for path in files)
+    folders = [path for path in given if path not in files]
+    return folders, [f"left out, for a run is a folder: {names}"]
 
 
 def report_page(runs: Reported) -> Page:

@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from vrgcn.audit.columns import dense_features, sample
-from vrgcn.audit.finding import Finding
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import NODES
 from vrgcn.graph.until import Until
+from vrgcn.leaks.columns import dense_features, sample
+from vrgcn.leaks.finding import Finding
 
 SHARE = 0.001  # of nodes with a later date
 _NODES = 100_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from vrgcn import Graph
-from vrgcn.audit.budget import FULL, QUICK, Budget
-from vrgcn.audit.twins import row_keys, twins_across_splits
+from vrgcn.leaks.budget import FULL, QUICK, Budget
+from vrgcn.leaks.twins import row_keys, twins_across_splits
 
 N = 300
 

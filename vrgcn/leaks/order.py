@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.audit.budget import Budget
-from vrgcn.audit.columns import bins, sample
-from vrgcn.audit.columns_of_labels import members_of
-from vrgcn.audit.finding import Finding
-from vrgcn.audit.skill import halves, r2_of_bins, skill_of_bins
 from vrgcn.graph.graph import Graph
+from vrgcn.leaks.budget import Budget
+from vrgcn.leaks.columns import bins, sample
+from vrgcn.leaks.columns_of_labels import members_of
+from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.skill import halves, r2_of_bins, skill_of_bins
 from vrgcn.tasks import find_task
 
 SKILL = 0.7

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.audit.budget import Budget
-from vrgcn.audit.columns import dense_features, dense_width, rows_within, sample
-from vrgcn.audit.finding import Finding
-from vrgcn.audit.skill import halves
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.leaks.budget import Budget
+from vrgcn.leaks.columns import dense_features, dense_width, rows_within, sample
+from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.skill import halves
 
 CORRELATION, CERTAIN = 0.8, 0.95
 _LEAST = 40  # nodes with and without held-out pairs

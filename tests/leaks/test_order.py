@@ -6,9 +6,9 @@ import pyarrow as pa
 import torch
 
 from vrgcn import Graph
-from vrgcn.audit.budget import FULL
-from vrgcn.audit.order import orders_that_tell_labels
 from vrgcn.graph.names import Names
+from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.order import orders_that_tell_labels
 
 N = 500
 EDGES = torch.stack([torch.arange(N), torch.arange(N).roll(1)])

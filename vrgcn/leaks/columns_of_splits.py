@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from vrgcn.audit.budget import Budget
-from vrgcn.audit.columns import (
+from vrgcn.graph.graph import Graph
+from vrgcn.leaks.budget import Budget
+from vrgcn.leaks.columns import (
     bins,
     dense_features,
     dense_width,
@@ -17,9 +18,8 @@ from vrgcn.audit.columns import (
     sample,
     sparse_features,
 )
-from vrgcn.audit.finding import Finding
-from vrgcn.audit.skill import Members, skill_of_bins, skills_of_presence
-from vrgcn.graph.graph import Graph
+from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.skill import Members, skill_of_bins, skills_of_presence
 
 SKILL = 0.9
 _NODES = 10_000

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from vrgcn.audit.budget import Budget
-from vrgcn.audit.columns import sample
-from vrgcn.audit.finding import Finding
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import KnownPairs, Pairs
 from vrgcn.graph.sparse import CSR
+from vrgcn.leaks.budget import Budget
+from vrgcn.leaks.columns import sample
+from vrgcn.leaks.finding import Finding
 
 SHARE, HIGH = 0.2, 0.5  # of held-out pairs that another relation has: worth a word, and severe
 _TIMES = 5  # as often as by chance, at least

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from vrgcn import Graph
-from vrgcn.audit import Finding, audit, quick_audit
-from vrgcn.audit.budget import FULL
-from vrgcn.audit.columns_of_labels import columns_that_tell_labels
+from vrgcn.leaks import Finding, find_leaks, quick_audit
+from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.columns_of_labels import columns_that_tell_labels
 
 N = 600
 RING = pd.DataFrame({"source": range(N), "target": [(i + 1) % N for i in range(N)]})
@@ -139,9 +139,9 @@ def test_a_real_table_with_the_labels_source_column_is_caught_and_the_table_itse
     edges = pq.read_table(root / "tolokers" / "edges.parquet").slice(0, 20_000).to_pandas()
     noise = np.random.default_rng(0).normal(size=len(nodes))
     options = {"label": "label", "split": "split0"}
-    assert audit(Graph.from_pandas(nodes, edges, **options)) == []
+    assert find_leaks(Graph.from_pandas(nodes, edges, **options)) == []
     nodes["last_review"] = 40 + 9 * (nodes["label"] == 1) + noise
-    for look in (audit, quick_audit):
+    for look in (find_leaks, quick_audit):
         [finding] = look(Graph.from_pandas(nodes, edges, **options))
         assert finding.severity == "high"
         assert "'last_review'" in finding.text

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from vrgcn import Graph, load_graph, split_pairs
-from vrgcn.audit import Finding, Later, audit
+from vrgcn.leaks import Finding, Later, find_leaks
 
 USERS, ITEMS = 60, 40
 
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Path:
 def found(store: Path, until: str) -> list[Finding]:
     whole = load_graph(store)
     graph = split_pairs(whole, "user-bought-item", train_until=until)
-    return audit(graph, later=Later.of(whole, store, until))
+    return find_leaks(graph, later=Later.of(whole, store, until))
 
 
 def test_a_column_that_was_filled_in_after_the_cut_off_and_edges_without_times_are_found(
@@ -57,9 +57,9 @@ def test_after_the_last_date_nothing_is_later(store: Path) -> None:
     assert [finding.severity for finding in late] == ["high"]  # some logged in later
     whole = load_graph(store)
     graph = split_pairs(whole, "user-bought-item")
-    none = audit(graph, later=Later.of(whole, store, "2027"))
+    none = find_leaks(graph, later=Later.of(whole, store, "2027"))
     assert [finding.check for finding in none] == ["time"]  # visits have no times at all
-    assert audit(graph) == []
+    assert find_leaks(graph) == []
 
 
 def test_the_command_takes_the_cut_off(vrgcn, store: Path) -> None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import torch
 
 from vrgcn import Graph
-from vrgcn.audit.budget import FULL
-from vrgcn.audit.columns_of_splits import columns_that_tell_splits
 from vrgcn.graph.names import Names
+from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.columns_of_splits import columns_that_tell_splits
 
 N = 400
 EDGES = torch.stack([torch.arange(N), torch.arange(N).roll(1)])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 
 from vrgcn import Graph, split_pairs
-from vrgcn.audit.budget import FULL
-from vrgcn.audit.repeated_pairs import (
+from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.repeated_pairs import (
     pairs_in_messages,
     pairs_in_two_splits,
     triples_in_messages,

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from vrgcn.audit.budget import FULL, QUICK, Budget
-from vrgcn.audit.columns_of_labels import columns_that_tell_labels
-from vrgcn.audit.columns_of_pairs import columns_made_of_pairs
-from vrgcn.audit.columns_of_splits import columns_that_tell_splits
-from vrgcn.audit.finding import Finding
-from vrgcn.audit.later import Later, later_things
-from vrgcn.audit.order import orders_that_tell_labels
-from vrgcn.audit.repeated_pairs import (
+from vrgcn.graph.graph import Graph
+from vrgcn.leaks.budget import FULL, QUICK, Budget
+from vrgcn.leaks.columns_of_labels import columns_that_tell_labels
+from vrgcn.leaks.columns_of_pairs import columns_made_of_pairs
+from vrgcn.leaks.columns_of_splits import columns_that_tell_splits
+from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.later import Later, later_things
+from vrgcn.leaks.order import orders_that_tell_labels
+from vrgcn.leaks.repeated_pairs import (
     pairs_in_messages,
     pairs_in_two_splits,
     triples_in_messages,
 )
-from vrgcn.audit.twins import twins_across_splits
-from vrgcn.graph.graph import Graph
+from vrgcn.leaks.twins import twins_across_splits
 
 Check = Callable[[Graph, Budget], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
@@ -36,7 +36,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def audit(graph: Graph, budget: Budget = FULL, *, later: Later | None = None) -> list[Finding]:
+def find_leaks(graph: Graph, budget: Budget = FULL, *, later: Later | None = None) -> list[Finding]:
     """Return what looks like a leak in a graph with its split, the severe first.
 
     graph: with labels and a split of its nodes, or with pairs, as `split_pairs` returns it. Labels
@@ -51,4 +51,4 @@ def audit(graph: Graph, budget: Budget = FULL, *, later: Later | None = None) ->
 
 def quick_audit(graph: Graph) -> list[Finding]:
     """Return what an audit finds within about a second: it reads a sample of large graphs."""
-    return audit(graph, QUICK)
+    return find_leaks(graph, QUICK)

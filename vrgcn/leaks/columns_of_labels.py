@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from vrgcn.audit.budget import Budget
-from vrgcn.audit.columns import (
+from vrgcn.files.setting_names import setting
+from vrgcn.graph.graph import Graph
+from vrgcn.leaks.budget import Budget
+from vrgcn.leaks.columns import (
     bins,
     dense_features,
     dense_width,
@@ -22,8 +24,8 @@ from vrgcn.audit.columns import (
     sample,
     sparse_features,
 )
-from vrgcn.audit.finding import Finding, Severity
-from vrgcn.audit.skill import (
+from vrgcn.leaks.finding import Finding, Severity
+from vrgcn.leaks.skill import (
     Floats,
     Members,
     halves,
@@ -32,8 +34,6 @@ from vrgcn.audit.skill import (
     skill_of_bins,
     skills_of_presence,
 )
-from vrgcn.files.setting_names import setting
-from vrgcn.graph.graph import Graph
 from vrgcn.tasks import find_task
 
 CERTAIN = 0.95  # skill of a column that says nearly everything
