@@ -131,7 +131,7 @@ def rows_of(run: Run) -> tuple[list[list[str]], Tensor]:
     text = [[str(row[0]), LIKED, str(row[-1] - first)] for row in rows.tolist()]
     decoder: Any = run.saved.model.decoder
     embeddings = exact_sweeps(run.saved, graph).outputs(None)
-    return text, edges.score(decoder, embeddings, rows)
+    return text, edges.scorer(decoder, embeddings).score(rows)
 
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if name != "labels"])

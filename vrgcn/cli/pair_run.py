@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown
 
@@ -24,7 +24,7 @@ class Embedded:
     decoder: of the model; embeddings: of all nodes, (nodes, width)"""
 
     graph: Graph
-    edges: ScoredEdges[Any]
+    edges: ScoredEdges
     decoder: Decoder
     embeddings: Tensor
 

@@ -180,7 +180,7 @@ def _predict_pairs(options: PredictOptions, file: Place, out: Path) -> str:
     with embedded(options) as found:
         edges = found.edges
         rows = edges.read(file, found.graph)
-        scores = edges.score(found.decoder, found.embeddings, rows).cpu()
+        scores = edges.scorer(found.decoder, found.embeddings).score(rows).cpu()
         edges.write(out, found.graph, rows, scores)
     return f"exact {edges.noun} of {len(rows):,} {edges.word}"
 

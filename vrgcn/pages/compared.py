@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -52,7 +51,7 @@ class Compared:
         return [*([] if self.note is None else [self.note]), *winners(self.scores, self.metrics)]
 
 
-def compare(run: Run, edges: ScoredEdges[Any], embeddings: Tensor, split: str) -> Compared:
+def compare(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Compared:
     """Score a split's edges by the model and by simple rules.
 
     embeddings: of all nodes, (nodes, width)
@@ -69,7 +68,7 @@ def compare(run: Run, edges: ScoredEdges[Any], embeddings: Tensor, split: str) -
     return Compared(edges.title(split), count, metrics, scores, note)
 
 
-def show_compared(run: Run, edges: ScoredEdges[Any], embeddings: Tensor, split: str) -> None:
+def show_compared(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> None:
     """Print the scores of a split's edges, and write them to the folder of the run."""
     found = compare(run, edges, embeddings, split)
     print_table(text_table(found.title, found.headings, found.rows))

@@ -70,7 +70,8 @@ def _predicted(graph: Graph) -> dict[str, Any]:
     if edges is None:
         return {}
     digests = {f"{name} {edges.word}": _digest([edges.predicted.split(name)]) for name in SPLITS}
-    return {**edges.identity, **digests}
+    relation = getattr(edges.predicted, "relation", None)
+    return digests if relation is None else {"relation": relation, **digests}
 
 
 def _edges(graph: Graph) -> dict[str, Any]:

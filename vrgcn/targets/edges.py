@@ -36,7 +36,7 @@ class EdgeTarget:
     metric: Metric
     name: str
 
-    def __init__(self, edges: ScoredEdges[Any], graph: Graph, config: TrainConfig) -> None:
+    def __init__(self, edges: ScoredEdges, graph: Graph, config: TrainConfig) -> None:
         for setting_name, unused in (("class_weights", "none"), ("label_smoothing", 0.0)):
             value = getattr(config, setting_name)
             if value != unused:
@@ -57,13 +57,7 @@ class EdgeTarget:
         """Return the minibatches that compute the loss; settings: those of `MiniBatches`."""
 
     def prepare(self, model: nn.Module) -> None:
-        decoder = getattr(model, "decoder", None)
-        if not isinstance(decoder, Decoder):
-            raise InputError(
-                "pairs are scored by the decoder of a model: give a PairModel, whose `decoder` is "
-                "one of vrgcn.pairs.decoders"
-            )
-        self.decoder = decoder
+        self.decoder = _decoder_of(model)
 
     def check_outputs(self, outputs: Tensor) -> None:
         if outputs.dim() != 2:
@@ -81,11 +75,11 @@ class EdgeTarget:
     def nodes(self, split: str) -> Tensor | None:
         return None
 
-    def score_split(self, outputs: Tensor, split: str) -> float:
-        device = next(self.decoder.parameters(), outputs).device
-        z = outputs.to(device)
-        self.warning = self.edges.note(self.decoder, z)
-        return self._score(self.edges.scorer(self.decoder, z), split)
+    def score_split(self, model: nn.Module, outputs: Tensor, split: str) -> float:
+        decoder = _decoder_of(model)
+        z = outputs.to(next(decoder.parameters(), outputs).device)
+        self.warning = self.edges.note(decoder, z)
+        return self._score(self.edges.scorer(decoder, z), split)
 
     def better(self, score: float, other: float) -> bool:
         return self.metric.better(score, other)
@@ -104,3 +98,13 @@ class EdgeTarget:
 
     def _score(self, scorer: Any, split: str) -> float:
         return self.edges.scores(scorer, split, (self.metric_name,))[self.metric_name]
+
+
+def _decoder_of(model: nn.Module) -> Decoder:
+    decoder = getattr(model, "decoder", None)
+    if not isinstance(decoder, Decoder):
+        raise InputError(
+            "pairs are scored by the decoder of a model: give a PairModel, whose `decoder` is one "
+            "of vrgcn.pairs.decoders"
+        )
+    return decoder

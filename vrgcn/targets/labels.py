@@ -69,7 +69,7 @@ class Labels:
     def nodes(self, split: str) -> Tensor | None:
         return self.graph.split(split)
 
-    def score_split(self, outputs: Tensor, split: str) -> float:
+    def score_split(self, model: nn.Module, outputs: Tensor, split: str) -> float:
         return self.objective.score(outputs, self.graph.split(split))
 
     def better(self, score: float, other: float) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -36,7 +35,6 @@ from vrgcn.pairs.terms import LOSSES
 from vrgcn.pairs.values import (
     NUMBER_LOSSES,
     EmbeddedValues,
-    ValueScorer,
     score_values,
     value_metrics,
     value_rules,
@@ -48,20 +46,16 @@ from vrgcn.triples.ranking import (
     METRICS,
     EmbeddedTriples,
     OneDirection,
-    TripleScorer,
     score_triples,
 )
 from vrgcn.triples.rules import simple_rules as triple_rules
 
-S = TypeVar("S")
 
-
-class ScoredEdges(ABC, Generic[S]):
-    """Edges that are predicted, and their scorers S.
+class ScoredEdges(ABC):
+    """Edges that are predicted.
 
     kind: of target; predict: what the setting of that name says
     word: what they are called; noun: what a scorer gives them
-    identity: what tells them from others of the same kind
     said: what there is to say of their split beside its rules
     usual_metric: the score that decides where none is named
     losses: by name, the usual one first
@@ -70,7 +64,6 @@ class ScoredEdges(ABC, Generic[S]):
     kind: ClassVar[Kind]
     word, noun = "pairs", "scores"
     said: tuple[str, ...] = ()
-    identity: Mapping[str, str] = MappingProxyType({})
     predict: str
     usual_metric: str
     losses: tuple[str, ...]
@@ -88,12 +81,17 @@ class ScoredEdges(ABC, Generic[S]):
         """
 
     @abstractmethod
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> S:
+    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedPairs | EmbeddedTriples:
         """Return the scorer of a model. embeddings: of all nodes, (nodes, width)"""
 
     @abstractmethod
-    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
-        """Return what a model gives to edges, (rows,) or (rows, classes). rows: as `read`"""
+    def simple(self, width: int) -> Mapping[str, Any]:
+        """Return the scorers of simple rules by name. width: of embeddings of the model beside
+        them"""
+
+    @abstractmethod
+    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
+        """Return the scores of a split's edges by name, for a scorer of these edges."""
 
     @abstractmethod
     def partners(
@@ -112,17 +110,9 @@ class ScoredEdges(ABC, Generic[S]):
     def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
         """Write edges and what a model gives to them, under the nodes' own ids."""
 
-    @abstractmethod
-    def scores(self, scorer: S, split: str, names: Sequence[str]) -> dict[str, float]:
-        """Return the scores of a split's edges by name."""
-
-    @abstractmethod
-    def simple(self, width: int) -> Mapping[str, S]:
-        """Return the simple rules by name. width: of the embeddings of the model beside them"""
-
-    @abstractmethod
     def title(self, split: str) -> str:
         """Return words for the edges of a split that are scored."""
+        return f"{len(self.predicted.split(split)):,} {split} pairs of {self.predict}"
 
     def note(self, decoder: Decoder, embeddings: Tensor) -> str | None:
         """Return what is wrong with embeddings; None for nothing."""
@@ -145,9 +135,9 @@ class ScoredEdges(ABC, Generic[S]):
                 f"{setting('split', 'train')}: training pairs carry messages; val and test are "
                 "scored"
             )
-        if asked is not None and not len(self.predicted.split(asked)):
-            raise InputError(f"{setting('split', asked)}: there are no {asked} pairs")
         there = [name for name in ("test", "val") if len(self.predicted.split(name))]
+        if asked is not None and asked not in there:
+            raise InputError(f"{setting('split', asked)}: there are no {asked} pairs")
         if not there:
             raise InputError(
                 "there are no test and no validation pairs to score: they are those of the run's "
@@ -156,34 +146,17 @@ class ScoredEdges(ABC, Generic[S]):
         return asked or there[0]
 
 
-class ScoredPairs(ScoredEdges[S]):
-    """Edges of one relation."""
+class ScoredLinks(ScoredEdges):
+    """Which nodes are linked by one relation."""
 
+    kind: ClassVar[Kind] = "links"
+    usual_metric = "auc"
+    losses = ("logistic", *(name for name in LOSSES if name != "logistic"))
     embedded = EmbeddedPairs
 
     def __init__(self, pairs: Pairs) -> None:
         self.predicted = self.pairs = pairs
         self.predict, self.said = pairs.relation, pairs.said
-        self.identity = {"relation": pairs.relation}
-
-    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
-        return self.embedded(decoder, embeddings, self.pairs.targets).score(rows)
-
-    def partners(
-        self, decoder: Decoder, embeddings: Tensor, relation: str | None
-    ) -> tuple[Pairs, Scorer]:
-        return self.pairs, self.embedded(decoder, embeddings, self.pairs.targets)
-
-    def read(self, place: Place, graph: Graph) -> Tensor:
-        return read_pairs(place, graph, self.pairs)
-
-
-class ScoredLinks(ScoredPairs[Scorer]):
-    """Which nodes are linked by one relation."""
-
-    kind = "links"
-    usual_metric = "auc"
-    losses = ("logistic", *(name for name in LOSSES if name != "logistic"))
 
     def find_metric(self, name: str) -> Metric:
         return pair_metric(name)
@@ -193,27 +166,34 @@ class ScoredLinks(ScoredPairs[Scorer]):
         names = dict.fromkeys((*USUAL, *more, *(() if asked is None else (asked,))))
         return {name: pair_metric(name) for name in names}
 
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> Scorer:
-        return EmbeddedPairs(decoder, embeddings, self.pairs.targets)
+    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedPairs:
+        return self.embedded(decoder, embeddings, self.pairs.targets)
+
+    def simple(self, width: int) -> Mapping[str, Any]:
+        return simple_rules(self.pairs, width)
+
+    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
+        return score_pairs(scorer, self.pairs, split, names)
+
+    def partners(
+        self, decoder: Decoder, embeddings: Tensor, relation: str | None
+    ) -> tuple[Pairs, Scorer]:
+        return self.pairs, self.scorer(decoder, embeddings)
+
+    def read(self, place: Place, graph: Graph) -> Tensor:
+        return read_pairs(place, graph, self.pairs)
 
     def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
         with scored_file(path, graph, self.pairs) as file:
             file.write(rows, score=scores)
 
-    def scores(self, scorer: Scorer, split: str, names: Sequence[str]) -> dict[str, float]:
-        return score_pairs(scorer, self.pairs, split, names)
-
-    def simple(self, width: int) -> Mapping[str, Scorer]:
-        return simple_rules(self.pairs, width)
-
     def title(self, split: str) -> str:
-        title = f"{len(self.pairs.split(split)):,} {split} pairs of {self.pairs.relation}"
-        if split in self.pairs.given:
-            title += f", MRR and Hits among {len(self.pairs.given[split]):,} given negatives"
-        return title
+        given = self.pairs.given.get(split)
+        more = "" if given is None else f", MRR and Hits among {len(given):,} given negatives"
+        return super().title(split) + more
 
 
-class ScoredValues(ScoredPairs[ValueScorer]):
+class ScoredValues(ScoredLinks):
     """A number or a class on each edge of a relation."""
 
     kind, noun = "values", "values"
@@ -222,62 +202,52 @@ class ScoredValues(ScoredPairs[ValueScorer]):
     def __init__(self, pairs: Pairs) -> None:
         super().__init__(pairs)
         assert pairs.target is not None
+        self.target = pairs.target
         self.predict = f"{pairs.relation}.{pairs.target.name}"
         self.losses = ("cross-entropy",) if pairs.target.classes else NUMBER_LOSSES
         self.usual_metric = next(iter(value_metrics(pairs)))
 
     def find_metric(self, name: str) -> Metric:
-        metrics = value_metrics(self.pairs)
-        if name not in metrics:
-            raise InputError(
-                f"{setting('metric', name)} is no score of {self.predict}: it has "
-                f"{', '.join(metrics)}"
-            )
-        return metrics[name]
+        self._check("metric", name, tuple(value_metrics(self.pairs)), "score")
+        return value_metrics(self.pairs)[name]
 
     def find_loss(self, name: str) -> str:
-        if name != AUTO and name not in self.losses:
-            raise InputError(
-                f"{setting('loss', name)} is no loss of {self.predict}: it has "
-                f"{', '.join(self.losses)}"
-            )
+        self._check("loss", name, (AUTO, *self.losses), "loss")
         return super().find_loss(name)
 
     def metrics(self, split: str, asked: str | None = None) -> Mapping[str, Metric]:
         return value_metrics(self.pairs)
 
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> ValueScorer:
-        return EmbeddedValues(decoder, embeddings, self.pairs.targets)
+    def simple(self, width: int) -> Mapping[str, Any]:
+        return value_rules(self.pairs)
+
+    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
+        found = score_values(scorer, self.pairs, split)
+        return {name: found[name] for name in names}
 
     def partners(
         self, decoder: Decoder, embeddings: Tensor, relation: str | None
     ) -> tuple[Pairs, Scorer]:
-        target = self.pairs.target
-        if target is not None and target.classes:
+        if self.target.classes:
             raise InputError(
-                f"the run predicts classes of pairs ({target.name}), which have no best: vrgcn "
-                "predict --pairs tells the class of each pair"
+                f"the run predicts classes of pairs ({self.target.name}), which have no best: "
+                "vrgcn predict --pairs tells the class of each pair"
             )
         return super().partners(decoder, embeddings, relation)
 
     def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
         write_values(path, graph, self.pairs, rows, scores)
 
-    def scores(self, scorer: ValueScorer, split: str, names: Sequence[str]) -> dict[str, float]:
-        found = score_values(scorer, self.pairs, split)
-        return {name: found[name] for name in names}
-
-    def simple(self, width: int) -> Mapping[str, ValueScorer]:
-        return value_rules(self.pairs)
-
-    def title(self, split: str) -> str:
-        return f"{len(self.pairs.split(split)):,} {split} pairs of {self.predict}"
-
     def note(self, decoder: Decoder, embeddings: Tensor) -> str | None:
         return None  # values of pairs may be alike
 
+    def _check(self, name: str, value: str, known: tuple[str, ...], word: str) -> None:
+        if value not in known:
+            has = ", ".join(each for each in known if each != AUTO)
+            raise InputError(f"{setting(name, value)} is no {word} of {self.predict}: it has {has}")
 
-class ScoredRelations(ScoredEdges[TripleScorer]):
+
+class ScoredRelations(ScoredEdges):
     """The edges of all relations."""
 
     kind, word, predict = "relations", "triples", RELATIONS
@@ -295,11 +265,15 @@ class ScoredRelations(ScoredEdges[TripleScorer]):
     def metrics(self, split: str, asked: str | None = None) -> Mapping[str, Metric]:
         return METRICS
 
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> TripleScorer:
+    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedTriples:
         return EmbeddedTriples(decoder, embeddings)
 
-    def score(self, decoder: Decoder, embeddings: Tensor, rows: Tensor) -> Tensor:
-        return EmbeddedTriples(decoder, embeddings).score(rows)
+    def simple(self, width: int) -> Mapping[str, Any]:
+        return triple_rules(self.triples)
+
+    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
+        found = score_triples(scorer, self.triples, split)
+        return {name: found[name] for name in names}
 
     def partners(
         self, decoder: Decoder, embeddings: Tensor, relation: str | None
@@ -308,8 +282,8 @@ class ScoredRelations(ScoredEdges[TripleScorer]):
             direction = self.triples.find(relation or "")
         except InputError as error:
             raise InputError(f"{setting('relation')}: {error}") from None
-        scorer = EmbeddedTriples(decoder, embeddings)
-        return self.triples.pairs_of(direction), OneDirection(scorer, self.triples, direction)
+        scorer = OneDirection(self.scorer(decoder, embeddings), self.triples, direction)
+        return self.triples.pairs_of(direction), scorer
 
     def read(self, place: Place, graph: Graph) -> Tensor:
         return read_triples(place, graph, self.triples)
@@ -318,18 +292,11 @@ class ScoredRelations(ScoredEdges[TripleScorer]):
         with scored_triples(path, graph, self.triples) as file:
             file.write(rows, scores)
 
-    def scores(self, scorer: TripleScorer, split: str, names: Sequence[str]) -> dict[str, float]:
-        found = score_triples(scorer, self.triples, split)
-        return {name: found[name] for name in names}
-
-    def simple(self, width: int) -> Mapping[str, TripleScorer]:
-        return triple_rules(self.triples)
-
     def title(self, split: str) -> str:
         return f"{len(self.triples.split(split)):,} {split} triples, heads and tails, filtered"
 
 
-def scored_edges(graph: Graph) -> ScoredLinks | ScoredValues | ScoredRelations | None:
+def scored_edges(graph: Graph) -> ScoredEdges | None:
     """Return the predicted edges of a graph that `open_target` returned; None for labels."""
     if graph.triples is not None:
         return ScoredRelations(graph.triples)

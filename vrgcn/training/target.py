@@ -66,8 +66,8 @@ class Target(Protocol):
     def nodes(self, split: str) -> Tensor | None:
         """Return the nodes whose outputs `score_split` needs; None for all."""
 
-    def score_split(self, outputs: Tensor, split: str) -> float:
-        """Return the metric of a split, from the outputs of its `nodes`."""
+    def score_split(self, model: nn.Module, outputs: Tensor, split: str) -> float:
+        """Return the metric of a split, from a model's outputs for its `nodes`."""
 
     def better(self, score: float, other: float) -> bool:
         """Return True if a score is better than another."""

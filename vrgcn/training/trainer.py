@@ -434,7 +434,7 @@ class Trainer:
         # training is over.
         if split == "val" and not bool(outputs.isfinite().all()):
             self._diverge("outputs for the validation nodes became infinite or NaN")
-        value = self.target.score_split(outputs, split)
+        value = self.target.score_split(self.model, outputs, split)
         took = self.clock.now() - start
         self.progress.evaluation_seconds += took
         self.clock.evaluated(took)

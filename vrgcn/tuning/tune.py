@@ -36,7 +36,6 @@ from vrgcn.training.config import AUTO, TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.target import Target
 from vrgcn.tuning.leaderboard import Leaderboard
-from vrgcn.tuning.pair_tuner import PairTuner
 from vrgcn.tuning.space import (
     NOT_RELATIONAL,
     SPACE,
@@ -108,10 +107,8 @@ def tune(
             _refuse_another(home, study, _identity(graph, given, search, target))
         on_begin()
         leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
-        space = (_space if edges is None else _edge_space)(given, graph, search, target, limit)
-        tuner = (Tuner if edges is None else PairTuner)(
-            graph, target, space, study, home, clock, leaderboard, options or {}, on_note
-        )
+        space = _space(_settled(given, graph, limit), graph, search, target)
+        tuner = Tuner(graph, target, space, study, home, clock, leaderboard, options or {}, on_note)
         fit(tuner)
         tuner.run(trials)
         return tuner.finish()
@@ -138,7 +135,7 @@ def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Tuner],
     return lambda tuner: tuner.fit_baselines(names, own)
 
 
-def _scoring(edges: ScoredEdges[Any], baselines: Sequence[Any] | None) -> Callable[[Tuner], None]:
+def _scoring(edges: ScoredEdges, baselines: Sequence[Any] | None) -> Callable[[Tuner], None]:
     """Return what scores the simple rules of edges."""
     if not len(edges.predicted.val):
         raise InputError("tuning needs validation pairs: split the graph with some, by the ratio")
@@ -147,7 +144,7 @@ def _scoring(edges: ScoredEdges[Any], baselines: Sequence[Any] | None) -> Callab
     return (lambda tuner: None) if baselines is not None else Tuner.fit_rules
 
 
-def _given(edges: ScoredEdges[Any], model: ModelConfig | None, config: TrainConfig) -> Settings:
+def _given(edges: ScoredEdges, model: ModelConfig | None, config: TrainConfig) -> Settings:
     """Return the settings that are tried first for edges; those that are usual, where none are
     given."""
     usual = build(RunSettings, with_usual({"predict": edges.predict}))
@@ -158,21 +155,12 @@ def _given(edges: ScoredEdges[Any], model: ModelConfig | None, config: TrainConf
     return Settings(usual.model if model is None else model, train)
 
 
-def _space(
-    given: Settings, graph: Graph, search: Sequence[str], target: Target, limit: str | None
-) -> Search:
-    given = _settled(given, graph, limit)
+def _space(given: Settings, graph: Graph, search: Sequence[str], target: Target) -> Search:
+    edges = scored_edges(graph)
+    if edges is not None:
+        return Search(given, search, among=SPACES[edges.kind])
     left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
     return Search(given, search, left_out, NOT_RELATIONAL if graph.kinds.named else ())
-
-
-def _edge_space(
-    given: Settings, graph: Graph, search: Sequence[str], target: Target, limit: str | None
-) -> Search:
-    model, train, _ = settle(given.model, given.train, graph, compare=False)
-    edges = scored_edges(graph)
-    assert edges is not None
-    return Search(Settings(model, train), search, among=SPACES[edges.kind])
 
 
 def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | None]:

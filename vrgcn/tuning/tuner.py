@@ -7,6 +7,9 @@ others, those whose best validation score so far is not in the better half of al
 as far are pruned, after a sixth, a third and two thirds of the cost (successive halving). A trial
 or a baseline that diverges or does not fit in memory has failed, with a reason, and the search goes
 on.
+
+Where edges are predicted, simple rules take the place of baselines, and nothing is averaged:
+embeddings of different networks have no common axes, scores of a decoder no common scale.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ from vrgcn.runs.folder import (
 from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Job, prepare
 from vrgcn.targets.finding import find_target
+from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.training.clock import Clock
@@ -134,7 +138,7 @@ class Tuner:
         on_note: Callable[[str], None],
     ) -> None:
         self.graph = graph
-        self.untested = self._untested()
+        self.untested = graph.with_splits({"train": graph.train, "val": graph.val})
         self.target = target
         self.search = search
         self.study = study
@@ -158,10 +162,6 @@ class Tuner:
         if begun <= len(search.portfolio):  # none, or killed between them
             for start in search.first(self._settled):
                 study.enqueue_trial(start, skip_if_exists=True)
-
-    def _untested(self) -> Graph:
-        """The graph of trials, which has no test nodes."""
-        return self.graph.with_splits({"train": self.graph.train, "val": self.graph.val})
 
     def fit_baselines(self, names: Sequence[str], own: Mapping[str, Recipe] | None = None) -> None:
         """Fit the baselines that are missing, as far as their part of the time allows; the first in
@@ -270,10 +270,12 @@ class Tuner:
 
     def finish(self) -> TuneResult:
         """Write the best single model to the folder `best` and the average to the folder `average`,
-        both scored on the test nodes."""
+        both scored on the test split. Models of pairs have no average."""
         members = self._members()
-        chosen = self._chosen(members)
-        return self._result(self._finishing().run(members, chosen, self._metric))
+        chosen, end = self._chosen(members), self._finishing()
+        if predicts_labels(self.graph):
+            return self._result(end.run(members, chosen, self._metric))
+        return self._result(end.run_edges(members, chosen, list(self.baselines.values())))
 
     def _finishing(self) -> Finishing:
         return Finishing(
@@ -287,12 +289,10 @@ class Tuner:
         )
 
     def _test_score(self, saved: SavedModel) -> float | None:
-        nodes = self.graph.test
-        if not len(nodes):
+        if not self.target.has("test"):
             return None
-        assert self.graph.labels is not None
-        outputs = predict(saved, self.graph, nodes, kind="all")
-        return self._metric.compute(outputs, self.graph.labels[nodes])
+        outputs = predict(saved, self.graph, self.target.nodes("test"), kind="all")
+        return self.target.score_split(saved.model, outputs, "test")
 
     @property
     def _metric(self) -> LabelMetric:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -138,7 +137,7 @@ class RunScorer:
         return run.saved.prepare(open_target(run.target, self._opened[1], folder))
 
 
-def _score_edges(record: RunRecord, run: Run, graph: Graph, edges: ScoredEdges[Any]) -> RunPairs:
+def _score_edges(record: RunRecord, run: Run, graph: Graph, edges: ScoredEdges) -> RunPairs:
     embeddings = exact_sweeps(run.saved, graph).outputs(None)
     found = compare(run, edges, embeddings, edges.find_split(None))
     own = {metric.title: name for name, metric in found.metrics.items()}
