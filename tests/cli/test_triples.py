@@ -118,6 +118,10 @@ def test_mistakes_are_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFix
     asked.write_text("head,tail\np3,t0\n")
     assert "three columns" in refused("predict", str(run), "--pairs", str(asked))
     assert "--relation NAME" in refused("recommend", str(run))
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run), "--negatives", str(asked)])
+    told = capsys.readouterr().err
+    assert "asked.csv: negatives are given for the pairs of one relation" in told
     assert "did you mean 'lives'" in refused("recommend", str(run), "--relation", "lifes")
     graph = str(run.parent / "graph")
     for words, wanted in (

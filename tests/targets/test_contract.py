@@ -167,6 +167,7 @@ def test_edges_of_a_table_are_scored_under_the_users_ids(
         ("relations", {"pair_batches": "nodes"}, 'pair_batches="nodes" is of one relation'),
         ("relations", {"own_edges": "exclude"}, 'use own_edges="redraw"'),
         ("relations", {"leave_one_out": True}, "leave_one_out=True splits one relation"),
+        ("relations", {"val_negatives": "none.csv"}, "none.csv: negatives are given for"),
         ("relations", {"decoder": "dot"}, 'decoder="distmult" or decoder="complex"'),
         ("relations", {"calibrate": "always"}, "is for labels of nodes, and pairs are predicted"),
     ],

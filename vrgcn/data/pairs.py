@@ -47,7 +47,11 @@ def with_given_negatives(graph: Graph, files: Mapping[str, Path]) -> Graph:
         rows of that split
     """
     pairs = graph.pairs
-    assert pairs is not None
+    if pairs is None:
+        raise InputError(
+            f"{', '.join(map(str, files.values()))}: negatives are given for the pairs of one "
+            "relation, and the edges of all relations are predicted: leave them out"
+        )
     given = {split: read_pairs(path, graph, pairs, split) for split, path in files.items()}
     for split, negatives in given.items():
         known = pairs.known.has(negatives[:, 0], negatives[:, 1])

@@ -71,9 +71,7 @@ def _pairs(spec: TargetSpec, graph: Graph) -> Graph:
         val_until=spec.val_until,
         time_column=spec.time_column,
     )
-    files = {"val": spec.val_negatives, "test": spec.test_negatives}
-    given = {split: file for split, file in files.items() if file is not None}
-    return with_given_negatives(found, given) if given else found
+    return _with_negatives(spec, found)
 
 
 def _triples(spec: TargetSpec, graph: Graph) -> Graph:
@@ -83,7 +81,14 @@ def _triples(spec: TargetSpec, graph: Graph) -> Graph:
                 f"{setting(name, getattr(spec, name))} splits one relation: the edges of all "
                 f"relations are split by {setting('ratio')} or {setting('split_column')}"
             )
-    return split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
+    found = split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
+    return _with_negatives(spec, found)
+
+
+def _with_negatives(spec: TargetSpec, graph: Graph) -> Graph:
+    files = {"val": spec.val_negatives, "test": spec.test_negatives}
+    given = {split: file for split, file in files.items() if file is not None}
+    return with_given_negatives(graph, given) if given else graph
 
 
 def _refuse_labels(graph: Graph, folder: Path | None) -> NoReturn:
