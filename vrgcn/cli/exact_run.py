@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vrgcn.data.id_columns import IdColumns
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.names import Names
-    from vrgcn.inference.predict import Sweeps
+    from vrgcn.inference.sweeps import Outputs
     from vrgcn.runs.run import Run
 
 ALL = "all"  # in place of a kind: nodes of all kinds
@@ -102,7 +102,7 @@ class Sweeping:
     graph: Graph
     nodes: Tensor | None
     ids: IdColumns
-    sweeps: Sweeps
+    sweeps: Outputs
 
     @property
     def count(self) -> int:

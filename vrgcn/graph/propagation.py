@@ -366,9 +366,11 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
 
 def row_sums(graph: Graph) -> Tensor:
     """(nodes,) float64, of A; of a part of a larger graph, those of the larger one's."""
-    A = graph.adjacency
-    if graph.sums is not None:
-        return graph.sums[0]
+    return sums_of_rows(graph.adjacency) if graph.sums is None else graph.sums[0]
+
+
+def sums_of_rows(A: CSR) -> Tensor:
+    """(rows,) float64."""
     if A.values is None:
         return A.counts.double()
     sums = torch.zeros(A.num_rows, dtype=torch.float64)

@@ -19,9 +19,10 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.average_sweeps import AverageSweeps
 from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
-from vrgcn.inference.predict import Sweeps, asked_nodes, check_all_outputs, exact_sweeps
+from vrgcn.inference.predict import asked_nodes, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
+from vrgcn.inference.sweeps import ExactSweeps, Outputs
 from vrgcn.models.config import is_whole
 
 
@@ -51,12 +52,13 @@ def embeddings(
     return found
 
 
-def find_layer(sweeps: Sweeps, layer: int) -> int | None:
+def find_layer(sweeps: Outputs, layer: int) -> int | None:
     """The level that a layer is; None for the outputs."""
     while isinstance(sweeps, SmoothedSweeps | CalibratedSweeps):
         sweeps = sweeps.inner
     if isinstance(sweeps, AverageSweeps):
         sweeps.average.refuse_layers()
+    assert isinstance(sweeps, ExactSweeps)
     if not is_whole(layer):
         raise InputError(f"layer must be a whole number, not {layer!r}")
     depth = sweeps.setup.evaluation.depth

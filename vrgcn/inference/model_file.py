@@ -8,6 +8,7 @@ terabytes, is refused by counting the tensors that it has.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -166,13 +167,9 @@ def build_saved(
 
 def smoothing_of(path: Path, description: Description, tensors: Tensors) -> Smoothing | None:
     """The smoothing that the file describes; None where it has none."""
-    settings = description["smoothing"]
+    settings = _settings_of(path, description, "smoothing", Smoothing.kinds)
     if settings is None:
         return None
-    check_kinds(f"{path}: smoothing", settings, Smoothing.kinds)
-    unknown = settings.keys() - Smoothing.kinds.keys()
-    if unknown:
-        raise InputError(f"{path}: no smoothing has {shown(min(unknown))}")
     found = Smoothing.of_file(path, settings, tensors)
     outputs = (description["arguments"] or {}).get("classes")
     if description["model"] is not None and found.errors.shape[1] != outputs:
@@ -185,14 +182,20 @@ def smoothing_of(path: Path, description: Description, tensors: Tensors) -> Smoo
 
 def calibration_of(path: Path, description: Description, tensors: Tensors) -> Calibration | None:
     """The calibration that the file describes; None where it has none."""
-    settings = description["calibration"]
-    if settings is None:
-        return None
-    check_kinds(f"{path}: calibration", settings, Calibration.kinds)
-    unknown = settings.keys() - Calibration.kinds.keys()
-    if unknown:
-        raise InputError(f"{path}: no calibration has {shown(min(unknown))}")
-    return Calibration.of_file(path, settings, tensors)
+    settings = _settings_of(path, description, "calibration", Calibration.kinds)
+    return None if settings is None else Calibration.of_file(path, settings, tensors)
+
+
+def _settings_of(
+    path: Path, description: Description, part: str, kinds: Mapping[str, Kind]
+) -> Description | None:
+    settings: Description | None = description[part]
+    if settings is not None:
+        check_kinds(f"{path}: {part}", settings, kinds)
+        unknown = settings.keys() - kinds.keys()
+        if unknown:
+            raise InputError(f"{path}: no {part} has {shown(min(unknown))}")
+    return settings
 
 
 def _is_beside(tensor: str) -> bool:

@@ -23,9 +23,7 @@ from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
 from vrgcn.inference.node_tables import on_nodes
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
-from vrgcn.inference.sweeps import ExactSweeps
-
-Sweeps = ExactSweeps | AverageSweeps | SmoothedSweeps | CalibratedSweeps
+from vrgcn.inference.sweeps import ExactSweeps, Outputs
 
 _ROWS = 65_536  # outputs that are checked at a time
 
@@ -79,7 +77,7 @@ def asked_nodes(graph: Graph, nodes: Any = None, kind: str | None = None) -> Ten
 
 
 def check_all_outputs(
-    sweeps: Sweeps,
+    sweeps: Outputs,
     nodes: Tensor | None,
     outputs: Tensor,
     what: str = "prediction",
@@ -125,27 +123,14 @@ def exact_sweeps(
     propagation: PropagationLike | None = None,
     directory: Path | None = None,
     on_chunk: Callable[[int], None] | None = None,
-) -> Sweeps:
+) -> Outputs:
     """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
-    found = _uncalibrated_sweeps(model, graph, propagation, directory, on_chunk)
-    if isinstance(model, SavedModel) and model.calibration is not None:
-        return CalibratedSweeps(found, model.calibration)
-    return found
-
-
-def _uncalibrated_sweeps(
-    model: nn.Module | SavedModel,
-    graph: Graph,
-    propagation: PropagationLike | None,
-    directory: Path | None,
-    on_chunk: Callable[[int], None] | None,
-) -> ExactSweeps | AverageSweeps | SmoothedSweeps:
+    found = _unsmoothed_sweeps(model, graph, propagation, directory, on_chunk)
     if isinstance(model, SavedModel) and model.smoothing is not None:
-        inner = _unsmoothed_sweeps(model, graph, propagation, directory)
-        return SmoothedSweeps(
-            inner, model.smoothing, model.task, directory=directory, on_chunk=on_chunk
-        )
-    return _unsmoothed_sweeps(model, graph, propagation, directory, on_chunk)
+        found = SmoothedSweeps(found, model.smoothing, model.task, directory)
+    if isinstance(model, SavedModel) and model.calibration is not None:
+        found = CalibratedSweeps(found, model.calibration)
+    return found
 
 
 def _unsmoothed_sweeps(
@@ -153,8 +138,8 @@ def _unsmoothed_sweeps(
     graph: Graph,
     propagation: PropagationLike | None,
     directory: Path | None,
-    on_chunk: Callable[[int], None] | None = None,
-) -> ExactSweeps | AverageSweeps:
+    on_chunk: Callable[[int], None] | None,
+) -> Outputs:
     if not isinstance(model, Average):
         return single_sweeps(
             model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
@@ -171,7 +156,9 @@ def _unsmoothed_sweeps(
     return AverageSweeps(model, graph, members, directory=directory, on_chunk=on_chunk)
 
 
-def _member_sweeps(member: SavedModel, graph: Graph, directory: Path | None, number: int) -> Sweeps:
+def _member_sweeps(
+    member: SavedModel, graph: Graph, directory: Path | None, number: int
+) -> Outputs:
     """directory: in which each member has its own"""
     if directory is not None:
         directory = directory / f"member-{number}"

@@ -6,6 +6,7 @@ outputs. Memory is one chunk and one table per layer (of P X for the first).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,13 +21,68 @@ from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import with_neighbours
 
 
-class ExactSweeps:
-    """Exact outputs of a model on a graph.
+class Outputs(ABC):
+    """Outputs of a model for the nodes of a graph, streamed.
 
-    directory: keep the tables in files there instead of in memory
+    directory: keep tables in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
     on_begin: called before the first with how many that will be together
     """
+
+    directory: Path | None = None
+    on_chunk: Callable[[int], None] | None = None
+    on_begin: Callable[[int], None] | None = None
+    file = "outputs.bin"
+
+    @property
+    @abstractmethod
+    def graph(self) -> Graph:
+        """The graph, its features as the model takes them."""
+
+    @abstractmethod
+    def stream(
+        self, nodes: Tensor | None = None, layer: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Chunks of nodes, in the order asked for, and their outputs; of all nodes if none are
+        named.
+
+        layer: of a level that the model propagates, what it propagates there instead, which
+            nothing corrects
+        """
+
+    @abstractmethod
+    def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
+        """How many nodes all sweeps visit together, for showing progress."""
+
+    def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
+        """What `stream` yields as one table, (nodes, width). In a file, if tables are."""
+        out: Tensor | None = None
+        start = 0
+        for chunk, outputs in self.stream(nodes, layer):
+            if out is None:
+                out = self.empty(nodes, outputs)
+            out[start : start + len(chunk)] = outputs
+            start += len(chunk)
+        assert out is not None
+        return out
+
+    def empty(self, nodes: Tensor | None, outputs: Tensor) -> Tensor:
+        """A table of zeros for the outputs of some nodes. outputs: of a chunk"""
+        count = self.graph.num_nodes if nodes is None else len(nodes)
+        file = None if self.directory is None else self.directory / self.file
+        return zeros((count, *outputs.shape[1:]), outputs.dtype, file)
+
+    def begin(self, nodes: Tensor | None) -> None:
+        if self.on_begin is not None:
+            self.on_begin(self.work(nodes))
+
+    def done(self, nodes: int) -> None:
+        if self.on_chunk is not None:
+            self.on_chunk(nodes)
+
+
+class ExactSweeps(Outputs):
+    """Exact outputs of a model on a graph."""
 
     def __init__(
         self,
@@ -39,37 +95,17 @@ class ExactSweeps:
         self.model = model
         self.setup = setup
         self.on_chunk = on_chunk
-        self.on_begin: Callable[[int], None] | None = None
         self.directory = directory
         graph = setup.graph
         self.tables = exact_tables(graph.num_nodes, graph.dtype, setup.device, directory)
 
     @property
     def graph(self) -> Graph:
-        """The graph, its features as the model takes them."""
         return self.setup.graph
-
-    def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
-        """(nodes, classes), exact; all nodes if none are named. In a file, if the tables are.
-
-        layer: of a level that the model propagates, what it propagates there instead
-        """
-        out: Tensor | None = None
-        start = 0
-        for chunk, outputs in self.stream(nodes, layer):
-            if out is None:
-                count = self.setup.graph.num_nodes if nodes is None else len(nodes)
-                file = None if self.directory is None else self.directory / "outputs.bin"
-                out = zeros((count, *outputs.shape[1:]), outputs.dtype, file)
-            out[start : start + len(chunk)] = outputs
-            start += len(chunk)
-        assert out is not None
-        return out
 
     def stream(
         self, nodes: Tensor | None = None, layer: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same, a chunk at a time: its nodes, in the order asked for, and their outputs."""
         needed = self._needed(nodes, layer)
         if self.on_begin is not None:
             self.on_begin(sum(map(len, needed)))
@@ -93,11 +129,9 @@ class ExactSweeps:
             found = swept.outputs if layer is None else swept.received[layer]
             assert found is not None
             yield swept.nodes, found.to_dense().cpu()  # features may be sparse
-            if self.on_chunk is not None:
-                self.on_chunk(len(swept.nodes))
+            self.done(len(swept.nodes))
 
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
-        """How many nodes all sweeps visit together, for showing progress."""
         return sum(map(len, self._needed(nodes, layer)))
 
     def _needed(self, nodes: Tensor | None, layer: int | None) -> list[Tensor]:

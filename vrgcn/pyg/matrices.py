@@ -20,7 +20,7 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import Propagation, row_runs, without_loops
+from vrgcn.graph.propagation import Propagation, sums_of_rows, without_loops
 from vrgcn.graph.sparse import CSR
 
 
@@ -127,7 +127,7 @@ def _normalised(wires: Wires, weight: float, graph: Graph) -> Propagation:
     loops = torch.zeros(graph.num_nodes, dtype=torch.float64) if loops is None else loops
     if weight:
         loops = torch.where((loops == 0) & _inside(graph, spans), weight, loops)
-    degree = _row_sums(others) + loops
+    degree = sums_of_rows(others) + loops
     if (degree < 0).any():
         raise InputError(
             "the weights of the edges of a node sum to less than 0: a layer that normalises by "
@@ -190,16 +190,6 @@ def _inside(graph: Graph, spans: tuple[range, range] | None) -> Tensor:
     own = range(graph.num_nodes) if spans is None else spans[0]
     inside[own.start : own.stop] = True
     return inside
-
-
-def _row_sums(A: CSR) -> Tensor:
-    """(rows,) float64."""
-    if A.values is None:
-        return A.counts.double()
-    sums = torch.zeros(A.num_rows, dtype=torch.float64)
-    for rows, part in row_runs(A):
-        sums.index_add_(0, rows[0] + part.row_of_entry, part.weights(torch.float64))
-    return sums
 
 
 def _propagation(

@@ -188,17 +188,14 @@ class EpochProgress(Listener):
         parts = [f"epoch {point.epoch:>{len(str(self.epochs))}}", f"loss {point.loss:.4f}"]
         if point.val is not None:
             parts.append(f"validation {self.metric.title} {self.metric.text(point.val)}")
-        if point.age is not None:
-            parts.append(f"history age {point.age:.1f} steps")
-        if point.halo_age is not None:
-            parts.append(f"of copies {point.halo_age:.1f}")
-        if point.exchanged is not None:
-            parts.append(f"sent {bytes_text(point.exchanged)}")
-        if point.staleness is not None:
-            parts.append(f"staleness {point.staleness:.3f}")
-        if point.gradient_staleness is not None:
-            parts.append(f"of gradients {point.gradient_staleness:.3f}")
-        if point.gradient_noise is not None:
-            parts.append(f"gradient noise {point.gradient_noise:.3g}")
+        measured = {
+            "history age {:.1f} steps": point.age,
+            "of copies {:.1f}": point.halo_age,
+            "sent {}": None if point.exchanged is None else bytes_text(point.exchanged),
+            "staleness {:.3f}": point.staleness,
+            "of gradients {:.3f}": point.gradient_staleness,
+            "gradient noise {:.3g}": point.gradient_noise,
+        }
+        parts += [text.format(value) for text, value in measured.items() if value is not None]
         parts.append(seconds_text(point.seconds))
         return "  ".join(parts)
