@@ -1,4 +1,4 @@
-"""The study of a training run's way counts files that are called, and not those that are imported."""
+"""The study of a training run's way counts files that are called, not those that are imported."""
 
 from __future__ import annotations
 
