@@ -166,6 +166,17 @@ def test_other_splits_drop_nothing() -> None:
     assert made.with_splits({}).visible is VISIBLE
 
 
+def test_new_splits_are_checked_as_those_of_a_new_graph() -> None:
+    made = graph()
+    mask = torch.tensor([False, True, False, False])
+    assert made.replace(train=mask, test=[3, 0]).test.tolist() == [0, 3]
+    assert made.replace(train=mask).train.tolist() == [1]
+    with pytest.raises(ValueError, match="val and train overlap in 1 nodes"):
+        made.replace(val=[1])
+    with pytest.raises(ValueError, match="train has 1 nodes without a label, first: node 1"):
+        made.replace(labels=[0, -1, 0, 1])
+
+
 def test_names_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="names has 1 classes, and the graph 2"):
         graph().replace(names=Names(classes=["no"]))

@@ -338,8 +338,8 @@ class Graph:
         labels: as in `Graph`, or None; the number of classes, the task and the names of classes
             follow
         pairs, triples: drop the other
-        train, val, test: sorted ids; drop nothing: `visible` stays, so that training never sees
-            more than before
+        train, val, test: as in `Graph`, or empty; drop nothing: `visible` stays, so that training
+            never sees more than before
         """
         return changed(self, parts)
 

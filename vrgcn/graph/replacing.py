@@ -12,14 +12,14 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.validation import check_labels
+from vrgcn.graph.validation import SPLITS, check_labels, check_splits
 
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
 
 Parts = dict[str, Any]
 _FREE = (
-    *("train", "val", "test", "names", "num_classes", "task"),
+    *("names", "num_classes", "task"),
     *("kept", "scaling", "derived", "sums", "visible"),
 )
 
@@ -27,13 +27,18 @@ _FREE = (
 def changed(graph: Graph, given: Mapping[str, Any]) -> Graph:
     """See `Graph.replace`."""
     for name in given:
-        if name not in (*_FREE, *_RULES):
-            known = ", ".join((*_RULES, *_FREE))
+        if name not in (*_RULES, *SPLITS, *_FREE):
+            known = ", ".join((*_RULES, *SPLITS, *_FREE))
             raise TypeError(f"a graph has no part {name!r} to replace; it has {known}")
     for name, rule in _RULES.items():
         if name in given:
             graph = _with(graph, rule(graph, given))
+    splits = {name: given[name] for name in SPLITS if name in given}
+    splits = {name: part for name, part in splits.items() if part is not graph.split(name)}
+    graph = _with(graph, _checked(graph, splits) if splits else {})
     graph = _with(graph, {name: part for name, part in given.items() if name in _FREE})
+    if graph.labels is not None and given.keys() & {"labels", *SPLITS}:
+        graph.check_split_labels()
     graph.names.check(graph.num_nodes, graph.num_classes, graph.num_features)
     return graph
 
@@ -44,6 +49,14 @@ def _with(graph: Graph, parts: Parts) -> Graph:
     if "relations" in parts:
         vars(other).pop("adjacency", None)  # made of the relations when it is asked for
     return other
+
+
+def _checked(graph: Graph, splits: Mapping[str, Any]) -> Parts:
+    """Splits that were given, as sorted ids: as in `Graph`, and any may be empty."""
+    every = {name: splits.get(name, graph.split(name)) for name in SPLITS}
+    ids = {name: None if part is None or not len(part) else part for name, part in every.items()}
+    checked = zip(SPLITS, check_splits(ids, graph.num_nodes), strict=True)
+    return {name: part for name, part in checked if name in splits}
 
 
 def _features(graph: Graph, given: Mapping[str, Any]) -> Parts:
