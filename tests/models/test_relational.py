@@ -17,7 +17,7 @@ from vrgcn.graph.scaling import scale_graph
 from vrgcn.inference.predictions import predictions
 from vrgcn.models.models import MLP
 from vrgcn.models.relational import RelationalGCN, RelationalSAGE, used_relations
-from vrgcn.tuning.space import NOT_RELATIONAL, Choice, Search, Settings
+from vrgcn.tuning.space import NOT_RELATIONAL, Choice, Search, TriedSettings
 
 USERS, ITEMS, SHOPS = 60, 30, 8
 BOUGHT, SOLD = ("user", "bought", "item"), ("item", "sold_by", "shop")
@@ -223,7 +223,7 @@ def test_graphs_of_several_kinds_are_not_divided(tmp_path: Path) -> None:
 
 
 def test_a_search_varies_what_relational_models_have() -> None:
-    given = Settings(ModelConfig(), TrainConfig())
+    given = TriedSettings(ModelConfig(), TrainConfig())
     search = Search(given, left_out=["mlp", "residual"], unknown=NOT_RELATIONAL)
     assert "learned_rows" not in search.space
     assert search.space["model"] == Choice(("gcn", "graphsage"))

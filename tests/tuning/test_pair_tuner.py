@@ -26,7 +26,7 @@ from vrgcn.tuning.space import (
     SPACE,
     TRIPLE_SPACE,
     Search,
-    Settings,
+    TriedSettings,
     searched,
 )
 from vrgcn.tuning.tuner import TuneResult
@@ -78,7 +78,7 @@ def test_pairs_have_a_space_of_their_own() -> None:
     assert searched(tuple(SPACE), "links") == tuple(PAIR_SPACE)
     assert searched(tuple(SPACE), "labels") == tuple(SPACE)
     assert searched(("loss",), "links") == ("loss",)
-    given = Settings(MODEL, replace(CONFIG, loss="logistic"))
+    given = TriedSettings(MODEL, replace(CONFIG, loss="logistic"))
     starts = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS).first(lambda settings: settings)
     assert starts[0]["embedding"] == 8
     assert {"lightgcn", "gcn"} <= {start["model"] for start in starts}
@@ -124,7 +124,7 @@ def test_the_edges_of_all_relations_are_searched_without_their_test_triples(
 
 
 def test_own_negatives_are_not_searched() -> None:
-    given = Settings(MODEL, replace(CONFIG, loss="softmax"))
+    given = TriedSettings(MODEL, replace(CONFIG, loss="softmax"))
     space = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS)
     for start in space.first(lambda settings: settings):
         assert ("negatives" in start) == (start["negative_sampling"] == "shared")
@@ -134,7 +134,7 @@ def test_own_negatives_are_not_searched() -> None:
 
 def test_lift_is_for_lightgcn_with_shared_negatives() -> None:
     space = Search(
-        Settings(MODEL, replace(CONFIG, loss="softmax")), among=OF_PAIRS, names=["model"]
+        TriedSettings(MODEL, replace(CONFIG, loss="softmax")), among=OF_PAIRS, names=["model"]
     )
     light = {"decoder": "lift", "model": "lightgcn", "negative_sampling": "shared"}
     assert space._changed(light).model.decoder == "lift"

@@ -8,16 +8,16 @@ import pytest
 
 from vrgcn import ESTIMATORS, TrainConfig
 from vrgcn.models.config import ModelConfig
-from vrgcn.tuning.space import PORTFOLIO, SPACE, Choice, Range, Search, Settings, check_names
+from vrgcn.tuning.space import PORTFOLIO, SPACE, Choice, Range, Search, TriedSettings, check_names
 
 optuna = pytest.importorskip("optuna")
 
 
 def search(model: ModelConfig | None = None, names=tuple(SPACE), **train) -> Search:
-    return Search(Settings(model or ModelConfig(), TrainConfig(**train)), names)
+    return Search(TriedSettings(model or ModelConfig(), TrainConfig(**train)), names)
 
 
-def as_it_is(settings: Settings) -> Settings:
+def as_it_is(settings: TriedSettings) -> TriedSettings:
     return settings
 
 
@@ -45,7 +45,7 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
 
 
 def test_auto_is_none_of_the_estimators_and_each_start_has_the_one_that_it_stands_for() -> None:
-    def settled(settings: Settings) -> Settings:
+    def settled(settings: TriedSettings) -> TriedSettings:
         assert settings.train.estimator == "auto"
         return settings.changed({"estimator": "cvd" if settings.model.layers > 2 else "exact"})
 
@@ -104,7 +104,7 @@ def test_a_model_without_neighbours_has_no_estimator() -> None:
 
 def test_estimators_that_are_too_slow_are_not_drawn_unless_one_was_given() -> None:
     def drawn(given: str) -> tuple[str, ...]:
-        settings = Settings(ModelConfig(), TrainConfig(estimator=given))
+        settings = TriedSettings(ModelConfig(), TrainConfig(estimator=given))
         return Search(settings, left_out=("exact",)).space["estimator"].values
 
     assert "exact" not in drawn("auto")
@@ -113,7 +113,7 @@ def test_estimators_that_are_too_slow_are_not_drawn_unless_one_was_given() -> No
 
 def test_starts_have_no_estimator_that_is_not_drawn() -> None:
     """`auto` stands for exact training in a portfolio's model of one layer."""
-    found = Search(Settings(ModelConfig(), TrainConfig()), tuple(SPACE), ("exact",))
+    found = Search(TriedSettings(ModelConfig(), TrainConfig()), tuple(SPACE), ("exact",))
     starts = found.first(lambda settings: settings.changed({"estimator": "exact"}))
     assert {start["estimator"] for start in starts} == {"two-way"}
 

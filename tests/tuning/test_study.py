@@ -14,12 +14,12 @@ from tests.writes import before_each_write
 from vrgcn import TrainConfig
 from vrgcn.files.writing import DiskFullError
 from vrgcn.models.config import ModelConfig
-from vrgcn.tuning.space import SPACE, Search, Settings
+from vrgcn.tuning.space import SPACE, Search, TriedSettings
 from vrgcn.tuning.study import STUDY, Tried, end_trial, next_trial, open_study, tried
 
 optuna = pytest.importorskip("optuna")
 
-GIVEN = Settings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
+GIVEN = TriedSettings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
 
 
 def settings_after(folder: Path, cut: int) -> dict[str, Any]:

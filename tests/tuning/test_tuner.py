@@ -26,7 +26,7 @@ from vrgcn.training.divergence import DivergedError
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import tuner as module
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
-from vrgcn.tuning.space import SPACE, Settings
+from vrgcn.tuning.space import SPACE, TriedSettings
 from vrgcn.tuning.study import STUDY, Tried
 from vrgcn.tuning.tuner import TuneResult
 
@@ -56,7 +56,7 @@ def found(tmp_path_factory) -> tuple[TuneResult, Path]:
 def test_the_settings_that_were_given_come_first_and_are_never_beaten_downwards(found) -> None:
     result, _ = found
     first = result.trials[0]
-    values = Settings(MODEL, CONFIG).values()
+    values = TriedSettings(MODEL, CONFIG).values()
     given = {name: values[name] for name in SPACE}
     # The choices of auto and None on so small a graph.
     assert first.values == given | {"estimator": "exact", "weight_decay": 0.0}
@@ -261,7 +261,7 @@ def test_trials_of_few_labels_have_so_many_epochs_that_twenty_fit_into_the_time(
     tuner = object.__new__(module.Tuner)
     tuner.untested, tuner.clock = GRAPH, SimpleNamespace(limit=limit)
     monkeypatch.setattr(module, "few_labels", lambda graph: few)
-    given = Settings(MODEL, TrainConfig(epochs=100))
+    given = TriedSettings(MODEL, TrainConfig(epochs=100))
     assert tuner._shortened(given, epoch) == given.changed({"epochs": epochs})
 
 

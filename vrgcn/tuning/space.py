@@ -180,7 +180,7 @@ SPACES: dict[Kind, Space] = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class TriedSettings:
     """A model and how it is trained."""
 
     model: ModelConfig
@@ -189,11 +189,11 @@ class Settings:
     def values(self) -> dict[str, Any]:
         return {**asdict(self.model), **asdict(self.train)}
 
-    def changed(self, values: dict[str, Any]) -> Settings:
+    def changed(self, values: dict[str, Any]) -> TriedSettings:
         """The same but for some settings, by name."""
         model = {name: value for name, value in values.items() if name in asdict(self.model)}
         train = {name: value for name, value in values.items() if name not in model}
-        return Settings(replace(self.model, **model), replace(self.train, **train))
+        return TriedSettings(replace(self.model, **model), replace(self.train, **train))
 
 
 class Search:
@@ -205,7 +205,7 @@ class Search:
 
     def __init__(
         self,
-        given: Settings,
+        given: TriedSettings,
         names: Sequence[str] = tuple(SPACE),
         left_out: Sequence[str] = (),
         unknown: Sequence[str] = (),
@@ -223,7 +223,7 @@ class Search:
             if name in names and name not in unknown
         }
 
-    def draw(self, trial: Trial) -> Settings:
+    def draw(self, trial: Trial) -> TriedSettings:
         """Draw the settings of a trial. A model without neighbours has no settings about them."""
         values: dict[str, Any] = {}
         for name, bounds in self.space.items():
@@ -245,7 +245,7 @@ class Search:
     def _model(self, values: dict[str, Any]) -> str:
         return str(values.get("model", self.given.model.model))
 
-    def _changed(self, values: dict[str, Any]) -> Settings:
+    def _changed(self, values: dict[str, Any]) -> TriedSettings:
         """Return the given settings with some changed; an MLP has no tables of neighbours, and a
         pair has one negative of its own where none are shared. Lift is for LightGCN with shared
         negatives; others have the cosine in its place."""
@@ -258,7 +258,7 @@ class Search:
             found = found.changed({"decoder": "cosine"})
         return found
 
-    def first(self, settled: Callable[[Settings], Settings]) -> list[dict[str, Any]]:
+    def first(self, settled: Callable[[TriedSettings], TriedSettings]) -> list[dict[str, Any]]:
         """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
 
         settled: gives an estimator in place of `auto`

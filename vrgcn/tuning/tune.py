@@ -25,8 +25,8 @@ from vrgcn.runs.identity import differences, fingerprint
 from vrgcn.runs.settings import (
     SEARCHED_MODEL,
     USUAL_TRAIN,
+    Settings,
 )
-from vrgcn.runs.settings import Settings as RunSettings
 from vrgcn.targets.finding import find_target
 from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.targets.usual import with_usual
@@ -41,7 +41,7 @@ from vrgcn.tuning.space import (
     SPACE,
     SPACES,
     Search,
-    Settings,
+    TriedSettings,
     searched,
 )
 from vrgcn.tuning.study import check_optuna, note_identity, open_study
@@ -92,7 +92,7 @@ def tune(
     edges = scored_edges(graph)
     if edges is None:
         _check_labels(graph)
-        given, fit = Settings(model or SEARCHED_MODEL, config), _fitting(baselines, graph)
+        given, fit = TriedSettings(model or SEARCHED_MODEL, config), _fitting(baselines, graph)
     else:
         search = searched(search, edges.kind)
         given, fit = _given(edges, model, config), _scoring(edges, baselines)
@@ -144,18 +144,18 @@ def _scoring(edges: ScoredEdges, baselines: Sequence[Any] | None) -> Callable[[T
     return (lambda tuner: None) if baselines is not None else Tuner.fit_rules
 
 
-def _given(edges: ScoredEdges, model: ModelConfig | None, config: TrainConfig) -> Settings:
+def _given(edges: ScoredEdges, model: ModelConfig | None, config: TrainConfig) -> TriedSettings:
     """Return the settings that are tried first for edges; those that are usual, where none are
     given."""
-    usual = build(RunSettings, with_usual({"predict": edges.predict}))
+    usual = build(Settings, with_usual({"predict": edges.predict}))
     train = usual.train if config == USUAL_TRAIN else config
     loss = next((name for name in LOSSES if name == edges.losses[0]), None)
     if train.loss == AUTO and loss is not None:  # which is searched
         train = replace(train, loss=loss)
-    return Settings(usual.model if model is None else model, train)
+    return TriedSettings(usual.model if model is None else model, train)
 
 
-def _space(given: Settings, graph: Graph, search: Sequence[str], target: Target) -> Search:
+def _space(given: TriedSettings, graph: Graph, search: Sequence[str], target: Target) -> Search:
     edges = scored_edges(graph)
     if edges is not None:
         return Search(given, search, among=SPACES[edges.kind])
@@ -175,7 +175,7 @@ def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | 
     return seconds, trials
 
 
-def _settled(given: Settings, graph: Graph, limit: str | None) -> Settings:
+def _settled(given: TriedSettings, graph: Graph, limit: str | None) -> TriedSettings:
     """Return the settings with values in place of auto and None, as `vrgcn train` takes them.
 
     limit: of the search; a choice that is made by training takes a part of it
@@ -185,7 +185,7 @@ def _settled(given: Settings, graph: Graph, limit: str | None) -> Settings:
     model, train, _ = settle(given.model, train, untested, compare=False)
     if (model.norm, given.model.norm) == ("none", "auto"):
         model = replace(model, norm="auto", layer_norm=False)  # which is searched
-    return Settings(model, replace(train, time_limit=None))
+    return TriedSettings(model, replace(train, time_limit=None))
 
 
 def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]:
@@ -204,7 +204,7 @@ def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]
     return found
 
 
-def _too_slow(given: Settings, graph: Graph, target: Target) -> tuple[str, ...]:
+def _too_slow(given: TriedSettings, graph: Graph, target: Target) -> tuple[str, ...]:
     """Exact training, where an epoch costs more than twice that of two-way on this graph, as
     counted: a few of its trials would take the time of all others."""
     usual = replace(given.model, model="graphsage")
@@ -216,7 +216,7 @@ def _too_slow(given: Settings, graph: Graph, target: Target) -> tuple[str, ...]:
 
 
 def _identity(
-    graph: Graph, given: Settings, search: Sequence[str], target: Target
+    graph: Graph, given: TriedSettings, search: Sequence[str], target: Target
 ) -> dict[str, Any]:
     """Return the identity of a search: trials are comparable if it is the same."""
     train = {name: value for name, value in asdict(given.train).items() if name != "threads"}
@@ -241,7 +241,7 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
         )
 
 
-def _unsuited(given: Settings, graph: Graph) -> list[str]:
+def _unsuited(given: TriedSettings, graph: Graph) -> list[str]:
     """Return the models that know no kinds of nodes, or not the given settings, or have nothing to
     learn from on this graph."""
     found, kinds = [], graph.kinds

@@ -66,7 +66,7 @@ from vrgcn.tuning.finishing import Finished, Finishing, Scores
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import Leaderboard, ranked, settings_text
 from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline
-from vrgcn.tuning.space import Search, Settings
+from vrgcn.tuning.space import Search, TriedSettings
 from vrgcn.tuning.standings import Standing, standings_table
 from vrgcn.tuning.study import COST, Tried, curves, end_trial, epoch_costs, next_trial, tried
 
@@ -101,7 +101,7 @@ class TuneResult:
     trials: list[Tried]
     baselines: list[Tried]
     best: Tried
-    settings: Settings | None
+    settings: TriedSettings | None
     model: nn.Module
     result: Scores
     average: Average | None
@@ -387,7 +387,7 @@ class Tuner:
         return Tried(trial.number, state, val, values, len(seen), clock.used, reason)  # type: ignore[arg-type]
 
     def _train(
-        self, trial: optuna.Trial, settings: Settings, seen: list[Epoch]
+        self, trial: optuna.Trial, settings: TriedSettings, seen: list[Epoch]
     ) -> tuple[str, str | None, float | None]:
         """Return how it ended, why, and the score of the kept model."""
         folder = self._trial_folder(trial.number)
@@ -474,7 +474,7 @@ class Tuner:
             best = val if best is None or self.target.better(val, best) else best
         return best
 
-    def _settled(self, settings: Settings) -> Settings:
+    def _settled(self, settings: TriedSettings) -> TriedSettings:
         """Return the settings with the estimator that `auto` stands for in just these settings: a
         search compares actual estimators."""
         if settings.train.estimator != AUTO:
@@ -482,13 +482,13 @@ class Tuner:
         train, _ = choose_estimator(self._build(settings), self.graph, settings.train)
         return replace(settings, train=train)
 
-    def _job(self, settings: Settings) -> Job:
+    def _job(self, settings: TriedSettings) -> Job:
         """The training of a trial."""
         target = find_target(self.untested, settings.train)
         target.tested = False
         return prepare(self._build(settings), self.untested, settings.train, target)
 
-    def _build(self, settings: Settings) -> nn.Module:
+    def _build(self, settings: TriedSettings) -> nn.Module:
         return build_network(settings.model, self.graph, self.target, settings.train.seed)
 
     def _cost(self, job: Job) -> float:
@@ -520,7 +520,7 @@ class Tuner:
                 paid += noted["epochs"] * noted[COST]
         return cost * seconds / paid if paid else 0.0
 
-    def _shortened(self, settings: Settings, epoch: float) -> Settings:
+    def _shortened(self, settings: TriedSettings, epoch: float) -> TriedSettings:
         """Return the settings with so many epochs that several trials fit into the time, where few
         nodes have labels: their runs hardly gain from longer training, and evaluate all nodes after
         every step.
@@ -539,7 +539,7 @@ class Tuner:
         first = tried(self.study)[0].epochs
         return _ENOUGH * min(epochs, first)
 
-    def _described(self, settings: Settings) -> dict[str, Any]:
+    def _described(self, settings: TriedSettings) -> dict[str, Any]:
         return {**self.options, **settings.values(), "time_limit": None}
 
     def _note(self, ended: Tried) -> None:
