@@ -351,7 +351,8 @@ def test_a_run_with_another_loss_does_not_go_on_from_a_checkpoint(tmp_path):
 
 def test_weights_of_nodes_multiply_their_losses_and_are_1_on_average():
     base = build_objective(graph(ONE))
-    weighted = Weighted(base, torch.tensor([1.0, 1.0, 2.0, 4.0, 9.0, 9.0]))
+    weights = torch.tensor([1.0, 1.0, 2.0, 4.0, 9.0, 9.0])
+    weighted = Weighted(graph(ONE), TrainConfig(), weights)
     nodes, z = torch.tensor([3, 0]), outputs(2, 4)
     torch.testing.assert_close(
         weighted.loss(z, nodes), base.loss(z, nodes) * torch.tensor([2, 0.5])

@@ -41,7 +41,7 @@ from vrgcn.scikit.rows import (
 from vrgcn.scikit.targets import RowLabels, target_of_graph
 from vrgcn.tasks import TASKS, find_task, task_of
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective
+from vrgcn.training.objective import build_objective
 from vrgcn.training.own_loss import Weighted
 from vrgcn.training.result import TrainResult
 
@@ -135,9 +135,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 scaling_kind = suitable_scaling(graph.features)
             graph, _ = scale_graph(graph, scaling_kind)
         weights = weights * self._class_weights(target, train)
-        objective: Objective = build_objective(graph, train_config)
+        objective = build_objective(graph, train_config)
         if (weights[train] != weights[train][0]).any():
-            objective = Weighted(objective, rows.spread(weights, 0.0))
+            objective = Weighted(graph, train_config, rows.spread(weights, 0.0))
         model = build_for(model_config, graph, objective.outputs, seed)
         self.result_ = fit(  # type: ignore[misc]
             model, graph, train_config, objective=objective, verbose=self.verbose

@@ -16,7 +16,7 @@ from vrgcn.targets.relations import Relations
 from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.values import Values
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective, loss_settings
+from vrgcn.training.objective import Objective, build_objective, check_labels, loss_settings
 from vrgcn.training.own_loss import Loss, OwnLoss
 from vrgcn.training.target import Target
 
@@ -50,7 +50,8 @@ def _own_objective(given: Objective | Loss, graph: Graph, config: TrainConfig) -
         if not callable(given):
             raise TypeError(f"objective: {given!r} is neither an Objective nor a function")
         _check_usual(config)
-        return OwnLoss(build_objective(graph, config), graph, given)
+        check_labels(graph)
+        return OwnLoss(graph, config, given)
     lacking = [name for name in _MEMBERS if not hasattr(given, name)]
     if lacking:
         raise TypeError(

@@ -20,36 +20,16 @@ class Labels:
     graph: has the splits
     """
 
+    warning: str | None = None
+
     def __init__(self, objective: Objective, graph: Graph) -> None:
         self.objective = objective
         self.graph = graph
         self.tested = True
-        self.visit: Any = objective.visit
-
-    @property
-    def name(self) -> str:
-        own: str = getattr(self.objective, "name", type(self.objective).__qualname__)
-        return own
-
-    @property
-    def outputs(self) -> int:
-        return self.objective.outputs
-
-    @property
-    def trained(self) -> Tensor:
-        return self.objective.trained
-
-    @property
-    def metric(self) -> Metric:
-        return self.objective.metric
-
-    @property
-    def centre(self) -> float:
-        return self.objective.centre
-
-    @property
-    def warning(self) -> str | None:
-        return getattr(self.objective, "warning", None)
+        self.name: str = getattr(objective, "name", type(objective).__qualname__)
+        self.outputs, self.visit = objective.outputs, objective.visit
+        self.trained, self.centre = objective.trained, objective.centre
+        self.metric: Metric = objective.metric
 
     def prepare(self, model: nn.Module) -> None:
         self.objective.prepare(model)

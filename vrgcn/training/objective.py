@@ -135,6 +135,12 @@ class TaskObjective:
 
 def build_objective(graph: Graph, config: TrainConfig | None = None) -> TaskObjective:
     """Return the objective that a graph's labels stand for, as the config says."""
+    check_labels(graph)
+    return TaskObjective(graph, config or TrainConfig())
+
+
+def check_labels(graph: Graph) -> None:
+    """Raise if a graph has no labels or no training nodes."""
     if graph.labels is None:
         raise InputError("the graph has no labels to train on")
     if not len(graph.train):
@@ -142,7 +148,6 @@ def build_objective(graph: Graph, config: TrainConfig | None = None) -> TaskObje
             "the graph has no training nodes: give it a train split, or draw one: --ratio 0.6 0.2 "
             "0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
         )
-    return TaskObjective(graph, config or TrainConfig())
 
 
 def loss_settings(config: TrainConfig) -> LossSettings:

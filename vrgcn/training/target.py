@@ -16,37 +16,25 @@ from vrgcn.tasks.metrics import Metric
 class Target(Protocol):
     """What is predicted on a graph, and how it is learned and scored.
 
+    name: a checkpoint stores it, so that another target cannot resume the run
+    outputs: columns that the model must have; 0 for embeddings of any width
     visit: nodes that an epoch visits, as `MiniBatches` takes them: "train", "all" or node ids; or
         "auto", which lets the estimator decide between the first two
+    trained: (nodes,) bool, the nodes that count in the loss
+    metric: the score that is reported, and that decides which epoch is the best
+    centre: the value around which good outputs lie; errors are reported relative to it
+    warning: what the last evaluation found wrong with the outputs; None for nothing
     tested: False if the test split is not to be scored, as in the trials of a search
     """
 
+    name: str
+    outputs: int
     visit: Any
+    trained: Tensor
+    metric: Metric
+    centre: float
+    warning: str | None
     tested: bool
-
-    @property
-    def name(self) -> str:
-        """A checkpoint stores it, so that another target cannot resume the run."""
-
-    @property
-    def outputs(self) -> int:
-        """Columns that the model must have; 0 for embeddings of any width."""
-
-    @property
-    def trained(self) -> Tensor:
-        """(nodes,) bool, the nodes that count in the loss."""
-
-    @property
-    def metric(self) -> Metric:
-        """The score that is reported, and that decides which epoch is the best."""
-
-    @property
-    def centre(self) -> float:
-        """The value around which good outputs lie; errors are reported relative to it."""
-
-    @property
-    def warning(self) -> str | None:
-        """What the last evaluation found wrong with the outputs; None for nothing."""
 
     def prepare(self, model: nn.Module) -> None:
         """Give the model what it has to know before training; check that it can learn this."""
