@@ -15,12 +15,12 @@ import contextlib
 import io
 import sys
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import vrgcn
-from vrgcn.cli import main as command_line
 
 PACKAGE = Path(vrgcn.__file__).parent
 FLAGS = ("--epochs", "2", "--model", "gcn", "--estimator", "cvd", "--hidden", "8")
@@ -76,6 +76,8 @@ def _depth(frame: FrameType | None) -> int:
 def traced() -> Seen:
     """Train, and watch every call."""
     seen = Seen()
+    (command,) = entry_points(group="console_scripts", name="vrgcn")
+    command_line = command.load()
     with tempfile.TemporaryDirectory() as home, contextlib.redirect_stdout(io.StringIO()):
         sys.setprofile(seen)
         try:

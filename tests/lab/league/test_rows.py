@@ -33,7 +33,7 @@ def test_the_default_is_smoothed_as_training_smooths_it(
 ) -> None:
     entry, asked = entry_of("made up", small), []
 
-    def smoothed(model: Any, graph: Graph, result: Any, smooth: str, note: Any) -> Any:
+    def smoothed(model: Any, graph: Graph, result: Any, smooth: str, *others: Any) -> Any:
         asked.append(smooth)
         return result, None
 
