@@ -183,28 +183,14 @@ NOT_THE_FEATURES = (
 
 
 def set_up(
-    model: nn.Module,
-    graph: Graph,
-    *,
-    propagation: PropagationLike | None = None,
-    preprocess: bool | None = False,
-    inductive: bool = False,
-    visited: Tensor | None = None,
-    directory: Path | None = None,
+    model: nn.Module, graph: Graph, *, visited: Tensor | None = None, **settings: Any
 ) -> Setup:
     """Look at a model on a graph, and compute P X where minibatches need it.
 
     visited: nodes that minibatches visit, of an inductive model; None: the training nodes
-    others: see `look`
+    settings: those of `look`
     """
-    setup = look(
-        model,
-        graph,
-        propagation=propagation,
-        preprocess=preprocess,
-        inductive=inductive,
-        directory=directory,
-    )
+    setup = look(model, graph, **settings)
     setup.fill(visited)
     return setup
 

@@ -11,10 +11,8 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.average import Average
-from vrgcn.inference.sweeps import Outputs
+from vrgcn.inference.sweeps import ROWS, Outputs
 from vrgcn.tasks import find_task
-
-_ROWS = 65_536  # rows of outputs that are averaged, and returned, at a time
 
 
 class MemberSweeps(Protocol):
@@ -68,7 +66,7 @@ class AverageSweeps(Outputs):
                 start += len(chunk)
                 self.done(len(chunk))
         assert mean is not None
-        for part in mean.split(_ROWS):
+        for part in mean.split(ROWS):
             part.copy_(self.task.from_shares(part))
         return mean
 
@@ -77,7 +75,7 @@ class AverageSweeps(Outputs):
     ) -> Iterator[tuple[Tensor, Tensor]]:
         outputs = self.outputs(nodes, layer)
         asked = torch.arange(self.graph.num_nodes) if nodes is None else nodes
-        yield from zip(asked.split(_ROWS), outputs.split(_ROWS), strict=True)
+        yield from zip(asked.split(ROWS), outputs.split(ROWS), strict=True)
 
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
         count = self.graph.num_nodes if nodes is None else len(nodes)

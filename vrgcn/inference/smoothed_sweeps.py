@@ -10,10 +10,8 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.smoothing import STEPS, Smoothing, Spreading, corrected, outputs_of
-from vrgcn.inference.sweeps import Outputs
+from vrgcn.inference.sweeps import ROWS, Outputs
 from vrgcn.tasks import find_task
-
-_ROWS = 65_536  # rows of outputs that are returned at a time
 
 
 class SmoothedSweeps(Outputs):
@@ -63,7 +61,7 @@ class SmoothedSweeps(Outputs):
         first[places] = smoothing.labels[rows].to(first)
         smoothed = spreading.spread(first, smoothing.smooth, "smooth")
         asked = spreading.every if nodes is None else nodes
-        for chunk in asked.split(_ROWS):
+        for chunk in asked.split(ROWS):
             yield chunk, outputs_of(self.task, smoothed[chunk], smoothing.centre)
 
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:

@@ -20,6 +20,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import with_neighbours
 
+ROWS = 65_536  # rows of outputs that are returned at a time, where no sweep decides
+
 
 class Outputs(ABC):
     """Outputs of a model for the nodes of a graph, streamed.

@@ -12,8 +12,7 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.inference.smoothing import Smoothing
-
-_ROWS = 65_536  # rows of outputs that are returned at a time
+from vrgcn.inference.sweeps import ROWS
 
 
 class KnownOutputs:
@@ -31,7 +30,7 @@ class KnownOutputs:
         self, nodes: Tensor | None = None, layer: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         every = torch.arange(len(self._outputs)) if nodes is None else nodes
-        for chunk in every.split(_ROWS):
+        for chunk in every.split(ROWS):
             yield chunk, self._outputs[chunk]
 
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
