@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from vrgcn.models.dense import InputLinear
     from vrgcn.models.dropout import Dropout
     from vrgcn.models.models import GCN, MLP, GraphSAGE, Residual
+    from vrgcn.pages.evaluate import evaluate
+    from vrgcn.pages.evaluation import Evaluation
     from vrgcn.pages.explanation import explain
     from vrgcn.pages.runs.report import report
     from vrgcn.pairs.model import PairModel
@@ -92,6 +94,8 @@ _HOME = {
     "TrainResult": "training.result",
     "Audit": "runs.audit",
     "audit": "runs.audit",
+    "Evaluation": "pages.evaluation",
+    "evaluate": "pages.evaluate",
     "explain": "pages.explanation",
     "report": "pages.runs.report",
     "fit": "runs.fit",
@@ -116,6 +120,7 @@ __all__ = [
     "Dropout",
     "Epoch",
     "Estimator",
+    "Evaluation",
     "Graph",
     "GraphSAGE",
     "InputLinear",
@@ -137,6 +142,7 @@ __all__ = [
     "__version__",
     "audit",
     "embeddings",
+    "evaluate",
     "explain",
     "fit",
     "load_dataset",

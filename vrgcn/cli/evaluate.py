@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
@@ -24,9 +24,6 @@ from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.targets.spec import TargetSpec
-
-if TYPE_CHECKING:
-    from vrgcn.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -73,50 +70,21 @@ def run(options: EvaluateOptions) -> None:
 
         run_evaluate_parts(options, parts)
         return
-    from vrgcn.engine.devices import find_device, use_threads
-    from vrgcn.files.scratch import table_folder
-    from vrgcn.runs.run import open_run
-
-    use_threads(options.threads)
-    opened = open_run(options.run, find_device(options.device))
-    picture_folder = opened.folder if options.out is None else options.out.parent
-    with table_folder(options.memory, picture_folder) as folder:
-        _evaluate(options, opened, folder)
-
-
-def _evaluate(options: EvaluateOptions, run: Run, folder: Path | None) -> None:
-    """Compute the scores.
-
-    folder: where tables are kept; None keeps them in memory
-    """
-    from vrgcn.data.pairs import with_given_negatives
-    from vrgcn.inference.predict import exact_sweeps, predict
-    from vrgcn.inference.saved import model_labels
-    from vrgcn.pages.compared import show_compared
-    from vrgcn.pages.evaluation import find_picture, find_split, show_evaluation
-    from vrgcn.runs.run import open_run_graph
-    from vrgcn.targets.scored import scored_edges
+    from vrgcn.engine.devices import use_threads
+    from vrgcn.pages.evaluate import evaluate
     from vrgcn.training.progress import filling_bars
 
-    opened = open_run_graph(
-        run, options.dataset, options.graph, options.data_root, folder, filling_bars()
-    )
-    print_note(opened.note)
-    graph = opened.graph
-    if run.saved.smoothing is not None:
-        print_note(
-            "the scores of training nodes say nothing: Correct & Smooth gives them their own "
-            "labels; vrgcn train --smooth never trains without it"
-        )
-    edges = scored_edges(graph)
-    if edges is not None:
-        split = edges.find_split(options.split)
-        if options.negatives is not None:
-            edges = scored_edges(with_given_negatives(graph, {split: options.negatives})) or edges
-        everything = exact_sweeps(run.saved, graph, directory=folder).outputs(None)
-        show_compared(run, edges, everything, split)
-        return
-    labels = model_labels(run.saved, graph)
-    find_picture(options.out, run, find_split(options.split, graph))  # fail early, not late
-    outputs = predict(run.saved, graph, kind="all", directory=folder)
-    show_evaluation(run, graph, outputs, labels, split=options.split, out=options.out)
+    use_threads(options.threads)
+    evaluate(
+        options.run,
+        dataset=options.dataset,
+        graph=options.graph,
+        data_root=options.data_root,
+        split=options.split,
+        out=options.out,
+        negatives=options.negatives,
+        memory=options.memory,
+        device=options.device,
+        on_note=print_note,
+        on_fill=filling_bars(),
+    ).print()

@@ -12,7 +12,7 @@ from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import evaluated_graph
 from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.pages.evaluation import show_evaluation
+from vrgcn.pages.evaluation import evaluate_nodes
 from vrgcn.runs.run import open_run
 
 
@@ -27,4 +27,4 @@ def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
         run = open_run(options.run, group.device)
         found = evaluated_graph(run.saved, load_part(folder, group.rank), group)
         if found is not None:
-            show_evaluation(run, *found, split=options.split, out=options.out)
+            evaluate_nodes(run, *found, split=options.split, out=options.out).print()

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from vrgcn.files.printable import printable
 from vrgcn.files.writing import write_text
-from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.pages.evaluation import Evaluation
+from vrgcn.pages.terminal import text_table
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.run import Run
 from vrgcn.targets.scored import ScoredEdges
@@ -68,17 +69,19 @@ def compare(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Com
     return Compared(edges.title(split), count, metrics, scores, note)
 
 
-def show_compared(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> None:
-    """Print the scores of a split's edges, and write them to the folder of the run."""
-    found = compare(run, edges, embeddings, split)
-    print_table(text_table(found.title, found.headings, found.rows))
-    print(f"no leaks: {'; '.join(edges.predicted.rules)}")
-    for line in found.notes:
-        print(f"note: {line}")
-    told = {"split": split, edges.word: str(edges.predicted), "scores": found.scores}
+def evaluate_edges(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Evaluation:
+    """Score a split's edges, and write the scores to the folder of the run."""
+    done = compare(run, edges, embeddings, split)
+    scores = {"split": split, edges.word: str(edges.predicted), "scores": done.scores}
     path = run.folder / f"evaluation-{split}.json"
-    write_text(path, json.dumps(told, indent=2))
-    print(f"written to {printable(path)}")
+    write_text(path, json.dumps(scores, indent=2))
+    shown = [
+        text_table(done.title, done.headings, done.rows),
+        f"no leaks: {'; '.join(edges.predicted.rules)}",
+        *(f"note: {line}" for line in done.notes),
+        f"written to {printable(path)}",
+    ]
+    return Evaluation(scores, [path], shown)
 
 
 def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Metric]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,28 @@ from vrgcn.tasks.metrics import (
 
 
 @dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model on a graph.
+
+    scores: everything that the file of numbers has, by name
+    files: the pictures, and the file of numbers
+    shown: lines and tables for people
+    """
+
+    scores: Mapping[str, Any]
+    files: Sequence[Path]
+    shown: Sequence[str | Table]
+
+    def print(self) -> None:
+        """Print the lines and tables."""
+        for each in self.shown:
+            if isinstance(each, str):
+                print(each)
+            else:
+                print_table(each)
+
+
+@dataclass(frozen=True)
 class _Evaluated:
     """A model's outputs on a graph.
 
@@ -75,10 +98,10 @@ class _Evaluated:
         return f"{folder.name}: {self.split} nodes"
 
 
-def show_evaluation(
+def evaluate_nodes(
     run: Run, graph: Graph, outputs: Tensor, labels: Tensor, *, split: str | None, out: Path | None
-) -> None:
-    """Print the scores, draw the picture, and write the numbers beside it.
+) -> Evaluation:
+    """Score a model on a graph's nodes, draw the picture, and write the numbers beside it.
 
     outputs, labels: of all nodes of the graph
     split: the split to show in detail; None: test, else val, else train
@@ -94,13 +117,15 @@ def show_evaluation(
     metric = task.find_metric(run.config.get("metric"))
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_classes if task.has_classes else _show_numbers
-    found = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    found |= show(evaluated, picture)
+    scores = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
+    shown: list[str | Table] = []
+    scores |= show(evaluated, picture, shown)
     curve = picture.with_name(f"reliability-{name}{picture.suffix}")
-    pictures = [picture, *_show_trust(evaluated, curve, found)]
-    write_text(numbers, json.dumps(found, indent=2) + "\n")
-    print("\n".join(f"picture: {printable(path)}" for path in pictures))
-    print(f"numbers: {printable(numbers)}")
+    pictures = [picture, *_show_trust(evaluated, curve, scores, shown)]
+    write_text(numbers, json.dumps(scores, indent=2) + "\n")
+    shown += [f"picture: {printable(path)}" for path in pictures]
+    shown.append(f"numbers: {printable(numbers)}")
+    return Evaluation(scores, [*pictures, numbers], shown)
 
 
 def find_picture(out: Path | None, run: Run, split: str) -> Path:
@@ -111,26 +136,27 @@ def find_picture(out: Path | None, run: Run, split: str) -> Path:
     return picture
 
 
-def _show_numbers(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """Print RMSE, MAE and R2 of every split, and draw one split; return the entries of the file."""
+def _show_numbers(evaluated: _Evaluated, picture: Path, shown: list[str | Table]) -> dict[str, Any]:
+    """Show RMSE, MAE and R2 of every split, and draw one split; return the entries of the file."""
     metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
     scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
-    _print_splits(evaluated.graph, {metrics[name]: found for name, found in scores.items()})
+    by_metric = {metrics[name]: found for name, found in scores.items()}
+    shown += _lines_of_splits(evaluated.graph, by_metric)
     outputs, labels = evaluated.of_split()
     draw_predicted(outputs[:, 0], labels, picture, evaluated.title)
     return {name: _known(found) for name, found in scores.items()}
 
 
-def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
-    """Print the score of every split and of each class in one of them, and draw it; return the
+def _show_classes(evaluated: _Evaluated, picture: Path, shown: list[str | Table]) -> dict[str, Any]:
+    """Show the score of every split and of each class in one of them, and draw it; return the
     entries of the file."""
     metric, saved = evaluated.metric, evaluated.run.saved
     outputs, labels = evaluated.of_split()
     classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
     by_class = class_scores(outputs, labels)
     roc_auc = METRICS["roc-auc"].compute(outputs, labels)
-    _print_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
-    print_table(_table(classes, by_class, roc_auc, evaluated.split))
+    shown += _lines_of_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
+    shown.append(_table(classes, by_class, roc_auc, evaluated.split))
     matrix: dict[str, Any] = {"confusion": None}
     if find_task(saved.task).several:
         draw_class_scores(by_class, classes, picture, evaluated.title)
@@ -152,8 +178,10 @@ def _show_classes(evaluated: _Evaluated, picture: Path) -> dict[str, Any]:
     }
 
 
-def _show_trust(evaluated: _Evaluated, picture: Path, found: dict[str, Any]) -> list[Path]:
-    """Print what the model's calibration does on the split, draw its reliability, and add both to
+def _show_trust(
+    evaluated: _Evaluated, picture: Path, found: dict[str, Any], shown: list[str | Table]
+) -> list[Path]:
+    """Show what the model's calibration does on the split, draw its reliability, and add both to
     the entries of the file; return the pictures.
 
     Validation nodes are left out: the calibration was fitted on them.
@@ -163,14 +191,16 @@ def _show_trust(evaluated: _Evaluated, picture: Path, found: dict[str, Any]) -> 
     trust = trust_of(saved, evaluated.graph, evaluated.outputs, evaluated.labels, nodes)
     if trust is None:
         if saved.calibration is not None:
-            print("no calibration is shown: it was fitted on these nodes; choose the test nodes")
+            shown.append(
+                "no calibration is shown: it was fitted on these nodes; choose the test nodes"
+            )
         return []
     found["trust"] = trust.as_dict()
-    print("\n".join(trust.lines(evaluated.split)))
+    shown += trust.lines(evaluated.split)
     if trust.groups:
         rows = [group.row for group in trust.groups]
         title = f"coverage of {evaluated.split} nodes (promised: {trust.promised:.0%})"
-        print_table(text_table(title, ("nodes", "count", "coverage", "size"), rows))
+        shown.append(text_table(title, ("nodes", "count", "coverage", "size"), rows))
     if trust.reliability is None or trust.plain is None:
         return []
     draw_reliability(trust.reliability, trust.plain, picture, evaluated.title)
@@ -187,11 +217,14 @@ def _matrix(counts: Tensor) -> dict[str, Any]:
     return {"confusion": None, "confusion_pairs": entries.tolist()}
 
 
-def _print_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]]) -> None:
-    """Print a line for each split: the scores, and the number of nodes."""
+def _lines_of_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]]) -> list[str]:
+    """Return a line for each split: the scores, and the number of nodes."""
+    lines = []
     for name in next(iter(scores.values())):
         texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]
-        print(f"{name:<5}  {'  '.join(texts)}  ({counted(len(graph.split(name)), 'node')})")
+        count = counted(len(graph.split(name)), "node")
+        lines.append(f"{name:<5}  {'  '.join(texts)}  ({count})")
+    return lines
 
 
 def find_split(asked: str | None, graph: Graph) -> str:
