@@ -17,7 +17,7 @@ CHAPTERS = {
     "Graphs": ("Graph", "Blocks", "load_graph", "save_graph", "load_dataset", "random_split"),
     "Training": ("train", "fit", "TrainConfig", "ModelConfig", "TrainResult", "load_run", "Run"),
     "Prediction": ("predict", "predictions", "Predictions", "embeddings", "Live"),
-    "Reading a run": ("audit", "Audit", "evaluate", "Evaluation", "explain", "report"),
+    "Reading a run": ("audit", "Audit", "evaluate", "Evaluation", "explain", "recommend", "report"),
     "Models": ("GCN", "GraphSAGE", "MLP", "Dropout", "PairModel"),
     "scikit-learn": ("VRGCNClassifier", "VRGCNRegressor", "VRGCNRecommender"),
 }

@@ -43,6 +43,7 @@ LAYERS = (
 # lab, which lies beside the package and is not installed with it.
 DOORS = {
     ("vrgcn.graph.graph", "vrgcn.data.frames"),  # Graph.from_pandas, Graph.from_networkx
+    ("vrgcn.runs.run", "vrgcn.pages.evaluate"),  # Run.evaluate
     ("vrgcn.cli.bench", "lab.bench.command"),
     ("vrgcn.cli.reproduce", "lab.paper.reproduce"),
 }

@@ -216,6 +216,8 @@ def check_python(names: dict[str, Any]) -> None:
     assert list(names["named"].index) == list(range(len(names["outputs"])))
     assert names["found"].findings == []
     assert names["why"].id == 3
+    assert names["measured"]["scores"]["test"] == names["run"].result["test"]
+    assert names["partners"].column("rank").to_pylist() == [*range(1, 6)] * 2
     assert "Explanations" in Path("why.html").read_text(encoding="utf-8")
     assert "Curves" in Path("report.html").read_text(encoding="utf-8")
     listed = re.findall(r"`(on_\w+)\(", text("docs/python.md"))

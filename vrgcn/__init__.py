@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vrgcn.pairs.split import split_pairs
     from vrgcn.runs.audit import Audit, audit
     from vrgcn.runs.fit import fit
+    from vrgcn.runs.recommend import Recommended, recommend
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
@@ -98,6 +99,8 @@ _HOME = {
     "evaluate": "pages.evaluate",
     "explain": "pages.explanation",
     "report": "pages.runs.report",
+    "Recommended": "runs.recommend",
+    "recommend": "runs.recommend",
     "fit": "runs.fit",
     "Run": "runs.run",
     "load_run": "runs.run",
@@ -131,6 +134,7 @@ __all__ = [
     "Predictions",
     "Propagate",
     "Propagation",
+    "Recommended",
     "Residual",
     "Run",
     "SavedModel",
@@ -152,6 +156,7 @@ __all__ = [
     "predict",
     "predictions",
     "random_split",
+    "recommend",
     "report",
     "save_graph",
     "save_model",

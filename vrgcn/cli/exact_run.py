@@ -23,6 +23,7 @@ from vrgcn.cli.shared_flags import (
     TrainedRun,
 )
 from vrgcn.data.databases.url import Place, TableUrl
+from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
 from vrgcn.pages.destination import check_suffix
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from vrgcn.data.id_columns import IdColumns
     from vrgcn.graph.graph import Graph
-    from vrgcn.graph.names import Names
     from vrgcn.inference.sweeps import Outputs
     from vrgcn.runs.run import Run
 
@@ -142,7 +142,7 @@ def opened_sweeps(run: Run, options: ExactOptions, of: str | None) -> Iterator[S
                 f"{', '.join(graph.kinds.names)}"
             )
         else:
-            nodes = read_nodes(options.nodes, graph.names, graph.num_nodes, kind)
+            nodes = listed_nodes(options.nodes, graph.names, graph.num_nodes, kind)
         sweeps = exact_sweeps(run.saved, graph, directory=folder)
         yield Sweeping(graph, nodes, IdColumns(graph.names, kind), sweeps)
 
@@ -181,27 +181,3 @@ def too_large(options: ExactOptions, what: str) -> str:
         lines.append("  --nodes FILE with some of the nodes: only what they depend on is computed")
     lines.append("  --threads 1: each thread works on a part of its own")
     return "\n".join(lines)
-
-
-def read_nodes(
-    path: Path, names: Names, count: int, kind: str | None = None, flag: str = "--nodes"
-) -> Tensor:
-    """Return the nodes whose ids a text file lists, one per line.
-
-    kind: of the nodes, in a graph of several kinds
-    flag: what names the file
-    """
-    import torch
-
-    try:
-        # utf-8-sig: files from other systems may begin with a byte order mark. split: an id may
-        # contain \u2028.
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{flag}: there is no file {path}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{flag}: {path} is not a text file in UTF-8") from None
-    ids = [line for line in lines if line.strip()]
-    if not ids:
-        raise InputError(f"{flag}: {path} names no nodes")
-    return torch.from_numpy(names.places(ids, f"{flag}: {path}", count, kind))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from vrgcn.cli.exact_run import read_nodes
 from vrgcn.cli.predict import PredictOptions, chosen_threshold, class_names, print_threshold
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.id_columns import IdColumns
+from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import joined
@@ -81,5 +81,5 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:
     """Return the numbers of the nodes that a file names; only the first process reads it."""
-    numbers: list[int] = read_nodes(file, names, count).tolist()
+    numbers: list[int] = listed_nodes(file, names, count).tolist()
     return numbers

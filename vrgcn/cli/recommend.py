@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Self
 
 from vrgcn.cli.early_checks import check_file
-from vrgcn.cli.exact_run import ExactOptions, read_nodes, too_large
+from vrgcn.cli.exact_run import ExactOptions, too_large
+from vrgcn.cli.notes import print_note
 from vrgcn.data.databases.url import Place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
-from vrgcn.targets.spec import TargetSpec
+from vrgcn.runs.recommend import check_recommends
 from vrgcn.training.config import at_least
 
 
@@ -39,18 +40,7 @@ class RecommendOptions(ExactOptions):
         """Raise if the run predicts no pairs, or if a file does not exist."""
         checked = super().checked()
         at_least(1, top=self.top)
-        target = TargetSpec.of(read_config(self.run))
-        if target.labels:
-            raise InputError(
-                f"{self.run} predicts labels of nodes, and no pairs: train a run with --predict "
-                "RELATION, such as user-bought-item (vrgcn info lists them); of a graph without "
-                "kinds, --predict edges"
-            )
-        if (target.kind == "relations") != (self.relation is not None):
-            raise InputError(
-                f"--relation NAME: {self.run} predicts {target.predict}"
-                + (": say which to find targets in" if self.relation is None else ": leave it out")
-            )
+        check_recommends(self.run, read_config(self.run), self.relation)
         if self.nodes is not None:
             raise InputError("--nodes: recommend calls it --for")
         if self.for_ is not None:
@@ -64,35 +54,39 @@ def run(options: RecommendOptions) -> None:
     """Score all pairs of the nodes in chunks and write the best; the file or table appears once it
     is complete."""
     from vrgcn.data.databases.sending import destination
+    from vrgcn.engine.devices import use_threads
     from vrgcn.files.memory import memory_advice
+    from vrgcn.runs.recommend import recommend
+    from vrgcn.training.progress import filling_bars, progress_bar
 
+    use_threads(options.threads)
     with (
         memory_advice(too_large(options, "recommend")),
         destination(options.out, append=options.append) as path,
+        progress_bar() as progress,
     ):
-        done = _recommend(options, path)
-    print(f"{done} written to {printable(str(options.out))}")
 
+        def on_chunk(done: int, total: int) -> None:
+            if not progress.tasks:
+                progress.add_task("embedding", total=total)
+            progress.advance(progress.task_ids[0], done)
 
-def _recommend(options: RecommendOptions, out: Path) -> str:
-    """Write the best partners to a file; return words for what was written."""
-    import torch
-
-    from vrgcn.cli.pair_run import embedded
-    from vrgcn.data.pairs import scored_file
-    from vrgcn.pairs.best import best_partners
-
-    with embedded(options) as found:
-        graph = found.graph
-        pairs, scorer = found.edges.partners(found.decoder, found.embeddings, options.relation)
-        sources = torch.arange(pairs.sources.start, pairs.sources.stop)
-        if options.for_ is not None:
-            sources = read_nodes(
-                options.for_, graph.names, graph.num_nodes, pairs.kinds[0], "--for"
-            )
-        count = 0
-        with scored_file(out, graph, pairs, ranked=True) as file:
-            for best in best_partners(scorer, pairs, sources, options.top):
-                file.write(best.pairs, rank=best.ranks, score=best.scores)
-                count += len(best.ranks)
-    return f"the best new partners of {len(sources):,} nodes, {count:,} pairs,"
+        done = recommend(
+            options.run,
+            options.for_,
+            top=options.top,
+            relation=options.relation,
+            dataset=options.dataset,
+            graph=options.graph,
+            data_root=options.data_root,
+            memory=options.memory,
+            device=options.device,
+            out=path,
+            on_note=print_note,
+            on_fill=filling_bars(),
+            on_chunk=on_chunk,
+        )
+    print(
+        f"the best new partners of {done.sources:,} nodes, {done.count:,} pairs, written to "
+        f"{printable(str(options.out))}"
+    )

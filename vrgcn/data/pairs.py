@@ -103,13 +103,40 @@ def _rows(table: Table, columns: list[str], split: str | None) -> Iterator[pa.Re
         yield batch.filter(pa.array([SPLIT_WORDS.get(word) == number for word in words]))
 
 
-class ScoredFile:
-    """Writes pairs with numbers of each, under the nodes' own ids."""
+class ScoredRows:
+    """Tables of pairs with numbers of each, under the nodes' own ids.
 
-    def __init__(self, writer: Any, ids: list[IdColumns], schema: pa.Schema) -> None:
+    ranked: a column `rank` after the ends
+    columns: names and types of what is written of each pair; None for its score
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        pairs: Pairs,
+        *,
+        ranked: bool = False,
+        columns: Sequence[tuple[str, pa.DataType]] | None = None,
+    ) -> None:
+        self._ids = [IdColumns(graph.names, kind) for kind in pairs.kinds]
+        named = zip(ends_of(pairs), self._ids, strict=True)
+        ends = [(end, own.fields[0][1]) for end, own in named]
+        rank = [("rank", pa.int64())] if ranked else []
+        self.schema = pa.schema([*ends, *rank, *(columns or [("score", pa.float32())])])
+
+    def batch(self, pairs: Tensor, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Return rows of (rows, 2) nodes, and columns of any values by name."""
+        ids = [own.arrays(pairs[:, end])[0] for end, own in enumerate(self._ids)]
+        others = [columns[name] for name in self.schema.names[2:]]
+        return pa.record_batch([*ids, *others], schema=self.schema)
+
+
+class ScoredFile:
+    """Writes the rows of scored pairs."""
+
+    def __init__(self, writer: Any, rows: ScoredRows) -> None:
         self._writer = writer
-        self._ids = ids
-        self._schema = schema
+        self._rows = rows
 
     def write(self, pairs: Tensor, **columns: Tensor) -> None:
         """Add rows: (rows, 2) nodes, and a column of numbers (rows,) by name."""
@@ -117,9 +144,7 @@ class ScoredFile:
 
     def write_columns(self, pairs: Tensor, columns: Mapping[str, pa.Array]) -> None:
         """Add rows: (rows, 2) nodes, and columns of any values by name."""
-        ids = [own.arrays(pairs[:, end])[0] for end, own in enumerate(self._ids)]
-        others = [columns[name] for name in self._schema.names[2:]]
-        self._writer.write_batch(pa.record_batch([*ids, *others], schema=self._schema))
+        self._writer.write_batch(self._rows.batch(pairs, columns))
 
 
 @contextmanager
@@ -133,16 +158,15 @@ def scored_file(
 ) -> Iterator[ScoredFile]:
     """A writer of pairs; the file appears under its name when all are written.
 
-    ranked: a column `rank` after the ends
-    columns: names and types of what is written of each pair; None for its score
+    ranked, columns: as in `ScoredRows`
     """
     check_path(path)
-    ids = [IdColumns(graph.names, kind) for kind in pairs.kinds]
-    ends = [(end, own.fields[0][1]) for end, own in zip(ends_of(pairs), ids, strict=True)]
-    rank = [("rank", pa.int64())] if ranked else []
-    schema = pa.schema([*ends, *rank, *(columns or [("score", pa.float32())])])
-    with new_file(path, replace=False) as file, arrow_writer(path.suffix, file, schema) as writer:
-        yield ScoredFile(writer, ids, schema)
+    rows = ScoredRows(graph, pairs, ranked=ranked, columns=columns)
+    with (
+        new_file(path, replace=False) as file,
+        arrow_writer(path.suffix, file, rows.schema) as writer,
+    ):
+        yield ScoredFile(writer, rows)
 
 
 def write_values(path: Path, graph: Graph, pairs: Pairs, asked: Tensor, found: Tensor) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rich.table import Table
 from torch import Tensor
 
 from vrgcn.files.printable import printable
@@ -75,7 +76,7 @@ def evaluate_edges(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str)
     scores = {"split": split, edges.word: str(edges.predicted), "scores": done.scores}
     path = run.folder / f"evaluation-{split}.json"
     write_text(path, json.dumps(scores, indent=2))
-    shown = [
+    shown: list[str | Table] = [
         text_table(done.title, done.headings, done.rows),
         f"no leaks: {'; '.join(edges.predicted.rules)}",
         *(f"note: {line}" for line in done.notes),

@@ -25,6 +25,7 @@ from vrgcn.runs.settings import GRAPH_CHECKSUM
 from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import torch
     from torch import Tensor
 
@@ -119,6 +120,19 @@ class Run:
         if temporary and place is not None:
             weakref.finalize(live, shutil.rmtree, place, ignore_errors=True)
         return live
+
+    def recommend(self, nodes: Any = None, top: int = 10, relation: str | None = None) -> pa.Table:
+        """Return the best new partners of nodes, with rank and score; see `vrgcn.recommend`."""
+        from vrgcn.runs.recommend import recommend
+
+        return recommend(self, nodes, top=top, relation=relation).table
+
+    def evaluate(self, **options: Any) -> dict[str, Any]:
+        """Return the scores on each split, and write them to its folder; options as in
+        `vrgcn.evaluate`."""
+        from vrgcn.pages.evaluate import evaluate
+
+        return dict(evaluate(self, **options).scores)
 
     def explain(
         self,

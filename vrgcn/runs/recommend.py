@@ -1,0 +1,137 @@
+"""`recommend`: the best new partners of nodes, by a run that predicts edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any, Literal
+
+from vrgcn.data.node_lists import listed_nodes
+from vrgcn.data.sources import find_source
+from vrgcn.files.mistakes import InputError
+from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.runs.run import Run, load_run, open_run_graph
+from vrgcn.targets.spec import TargetSpec
+from vrgcn.training.config import at_least
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from torch import Tensor
+
+    from vrgcn.graph.graph import Graph
+    from vrgcn.graph.pairs import Pairs
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """sources: how many nodes were asked about; count: of the pairs that were found
+    table: the ids of both ends, rank and score; None if it was written to a file"""
+
+    sources: int
+    count: int
+    table: pa.Table | None
+
+
+def check_recommends(folder: Path, config: Mapping[str, Any], relation: str | None) -> None:
+    """Raise if a run predicts no pairs, or several relations and none is named."""
+    target = TargetSpec.of(config)
+    if target.labels:
+        raise InputError(
+            f"{folder} predicts labels of nodes, and no pairs: train a run with "
+            f"{setting('predict', Placeholder('RELATION'))}, such as user-bought-item (vrgcn info "
+            f"lists them); of a graph without kinds, {setting('predict', 'edges')}"
+        )
+    if (target.kind == "relations") != (relation is not None):
+        what = "say which to find targets in" if relation is None else "leave it out"
+        named = setting("relation", Placeholder("NAME"))
+        raise InputError(f"{named}: {folder} predicts {target.predict}: {what}")
+
+
+def recommend(
+    run: Run | str | Path,
+    nodes: Any = None,
+    *,
+    top: int = 10,
+    relation: str | None = None,
+    dataset: str | None = None,
+    graph: str | Path | None = None,
+    data_root: str | Path | None = None,
+    memory: Literal["ram", "disk"] = "ram",
+    device: str = "cpu",
+    out: str | Path | None = None,
+    on_note: Callable[[str], None] | None = None,
+    on_fill: Callable[[str, float], None] | None = None,
+    on_chunk: Callable[[int, int], None] | None = None,
+) -> Recommended:
+    """Find the best new partners of nodes, as `vrgcn recommend` does. Known pairs of all splits are
+    left out.
+
+    run: a run or its folder
+    nodes: an id or several, or the path of a text file with one in each line; None: all nodes
+    top: partners of each node
+    relation: to find targets in, if the run predicts the edges of all relations
+    dataset, graph: a graph in place of the run's own; data_root: folder of raw files
+    out: file to write, .parquet or .csv; None: the table is returned
+    on_note: called with a note on the graph; on_fill, on_chunk: with the progress of files, and of
+        the work: what a chunk took, and all of it
+    """
+    import pyarrow as pa
+
+    from vrgcn.data.pairs import ScoredRows, scored_file
+    from vrgcn.files.scratch import table_folder
+    from vrgcn.inference.predict import exact_sweeps
+    from vrgcn.pairs.best import best_partners
+    from vrgcn.pairs.model import PairModel
+    from vrgcn.runs.embedded import embed_run
+
+    at_least(1, top=top)
+    folder, path = (None if each is None else Path(each) for each in (graph, out))
+    find_source(dataset, folder, needed=False)
+    opened = run if isinstance(run, Run) else load_run(run, device)
+    check_recommends(opened.folder, opened.config, relation)
+    model = opened.saved.model
+    assert isinstance(model, PairModel)
+    with ExitStack() as stack:
+        beside = Path(gettempdir()) if path is None else path.parent
+        tables = stack.enter_context(table_folder(memory, beside))
+        root = None if data_root is None else Path(data_root)
+        asked = open_run_graph(opened, dataset, folder, root, tables, on_fill, scored=False)
+        if asked.note is not None and on_note is not None:
+            on_note(asked.note)
+        sweeps = exact_sweeps(opened.saved, asked.graph, directory=tables)
+        total = sweeps.work(None)
+        found = embed_run(
+            model, asked.graph, sweeps, lambda done: on_chunk and on_chunk(done, total)
+        )
+        pairs, scorer = found.edges.partners(found.decoder, found.embeddings, relation)
+        sources = _sources(nodes, asked.graph, pairs)
+        rows, batches, count = ScoredRows(asked.graph, pairs, ranked=True), [], 0
+        file = None
+        if path is not None:
+            file = stack.enter_context(scored_file(path, asked.graph, pairs, ranked=True))
+        for best in best_partners(scorer, pairs, sources, top):
+            columns = {"rank": pa.array(best.ranks.numpy()), "score": pa.array(best.scores.numpy())}
+            if file is None:
+                batches.append(rows.batch(best.pairs, columns))
+            else:
+                file.write_columns(best.pairs, columns)
+            count += len(best.ranks)
+    table = pa.Table.from_batches(batches, rows.schema) if file is None else None
+    return Recommended(len(sources), count, table)
+
+
+def _sources(nodes: Any, graph: Graph, pairs: Pairs) -> Tensor:
+    """Return the nodes that are asked about."""
+    import torch
+
+    where = setting("for", python="nodes=")
+    if nodes is None:
+        return torch.arange(pairs.sources.start, pairs.sources.stop)
+    if isinstance(nodes, Path):
+        return listed_nodes(nodes, graph.names, graph.num_nodes, pairs.kinds[0], where)
+    single = isinstance(nodes, str) or not isinstance(nodes, Iterable)
+    ids = [nodes] if single else list(nodes)
+    return torch.from_numpy(graph.names.places(ids, where, graph.num_nodes, pairs.kinds[0]))
