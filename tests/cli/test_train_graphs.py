@@ -10,13 +10,13 @@ import torch
 from tests.cli.conftest import small_graph
 from vrgcn.cli.train import TrainOptions
 from vrgcn.data import load_dataset
+from vrgcn.data.opening import open_graph
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
 from vrgcn.runs.folder import read_config
-from vrgcn.runs.run import graph_checksum
 
 
 def test_training_without_the_raw_files_says_where_to_put_them(vrgcn, tmp_path, monkeypatch):
@@ -136,7 +136,7 @@ def test_a_run_without_neighbours_is_not_named_after_an_estimator(vrgcn, graph_f
 def test_a_run_that_draws_a_split_notes_the_graph_it_opened_and_no_other(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ) -> None:
-    checksum = graph_checksum(graph_folder)
+    checksum = open_graph(None, graph_folder).checksum
     save_graph(small_graph(seed=1), tmp_path / "other")
     opened = TrainOptions.open_graph
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.files.replacing import before_opening, replaced_at_every_moment, there_and_back
+from vrgcn.data.opening import open_graph
 from vrgcn.data.store import save_graph
 from vrgcn.files.folder import FolderReplacedError
 from vrgcn.graph.graph import Graph
@@ -17,7 +18,7 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.models.models import GCN
 from vrgcn.runs.folder import CONFIG, METRICS, RESULT, read_config
-from vrgcn.runs.run import graph_checksum, graph_source, open_run, open_run_graph
+from vrgcn.runs.run import graph_source, open_run, open_run_graph
 
 CPU = torch.device("cpu")
 FEATURES = torch.tensor([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0]])
@@ -62,7 +63,7 @@ def drawn(folder, tmp_path) -> Path:
 
 def note_checksum(run: Path, graph: Path) -> None:
     with open(run / CONFIG, "a") as file:
-        file.write(f'graph_checksum = "{graph_checksum(graph)}"\n')
+        file.write(f'graph_checksum = "{open_graph(None, graph).checksum}"\n')
 
 
 def test_a_split_that_was_drawn_is_drawn_again_on_the_graph_that_was_moved(drawn, tmp_path):
@@ -73,12 +74,6 @@ def test_a_split_that_was_drawn_is_drawn_again_on_the_graph_that_was_moved(drawn
     assert torch.equal(opened.graph.test, before.test)
     assert len(before.test) == 3
     assert opened.note is None
-
-
-def test_a_copy_is_known_while_the_graph_of_a_run_from_before_is_there(drawn, tmp_path):
-    copytree(tmp_path / "split", tmp_path / "copy")
-    opened = open_run_graph(open_run(drawn, CPU), None, tmp_path / "copy", None)
-    assert (len(opened.graph.test), opened.note) == (3, None)
 
 
 def test_a_run_is_shown_in_a_line(drawn):
@@ -101,7 +96,7 @@ def test_the_checksum_of_a_graph_leaves_its_splits_out(tmp_path):
     for name, test in (("a", [0]), ("b", [1])):
         save_graph(Graph([[0], [1]], FEATURES, torch.arange(3), test=test), tmp_path / name)
     save_graph(Graph([[0], [2]], FEATURES, torch.arange(3), test=[0]), tmp_path / "c")
-    a, b, c = (graph_checksum(tmp_path / name) for name in "abc")
+    a, b, c = (open_graph(None, tmp_path / name).checksum for name in "abc")
     assert a == b != c
 
 

@@ -281,15 +281,6 @@ def check_explained(folder: Path, config: Mapping[str, Any]) -> None:
         raise InputError(f"{folder} predicts pairs, and no labels of nodes to explain")
 
 
-def graph_checksum(folder: Path) -> str | None:
-    """Return the checksum of all files of a graph on disk except its splits; None for a graph
-    without checksums."""
-    from vrgcn.data.store_format import content_checksum, opened_store, read_meta
-
-    with opened_store(folder) as opened:
-        return content_checksum(read_meta(opened))
-
-
 def _is_own_graph(
     config: dict[str, Any], dataset: str | None, graph: Path | None, checksum: str | None
 ) -> bool:
@@ -303,8 +294,6 @@ def _is_own_graph(
     if graph.resolve() == own.resolve():
         return True
     noted = config.get(GRAPH_CHECKSUM)
-    if noted is None and (own / META).is_file():  # the run predates this record
-        noted = graph_checksum(own)
     return noted is not None and checksum == noted
 
 
