@@ -14,6 +14,7 @@ from lab.bench.scale import FULL, QUICK, QUICK_GRAPH
 from lab.harness.graphs import scaled_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.destination import check_out
@@ -60,5 +61,5 @@ def run_bench(
 def _opened(dataset: str, data_root: Path | None) -> Graph:
     graph = scaled_graph(dataset, data_root)
     if not len(graph.train):
-        raise ValueError(f"--dataset: {dataset} has no training nodes")
+        raise InputError(f"--dataset: {dataset} has no training nodes")
     return graph

@@ -7,6 +7,8 @@ what the records say
 
 from __future__ import annotations
 
+from vrgcn.files.mistakes import InputError
+
 
 def read_block(page: str, name: str) -> str | None:
     """Return the contents of a block; None if the page has none of this name."""
@@ -28,7 +30,7 @@ def write_block(page: str, name: str, contents: str, before: str) -> str:
         return page.replace(f"{begin}\n{old}\n{end}", block)
     first, line, rest = page.partition(f"\n{before}\n")
     if not line:
-        raise ValueError(f"the page has no line {before!r} to put the block {name} before")
+        raise InputError(f"the page has no line {before!r} to put the block {name} before")
     return f"{first}\n{block}\n{line}{rest}"
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from vrgcn.engine.setup import Setup, set_up
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.training.objective import score
@@ -96,7 +97,7 @@ class Validation:
 
     def __init__(self, graph: Graph) -> None:
         if graph.labels is None or not len(graph.val):
-            raise ValueError("time to accuracy needs validation nodes: the graph has none")
+            raise InputError("time to accuracy needs validation nodes: the graph has none")
         self.graph, self.labels = graph, graph.labels[graph.val]
         self.setups: dict[str | None, Setup] = {}
 

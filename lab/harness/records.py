@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import explained
 
 Record = dict[str, Any]
@@ -28,11 +29,11 @@ def read_lines(path: Path) -> list[Record]:
         try:
             record = json.loads(line)
         except ValueError as error:
-            raise ValueError(
+            raise InputError(
                 f"{path}, line {number}: not JSON ({error}); remove the line"
             ) from None
         if not isinstance(record, dict):
-            raise ValueError(f"{path}, line {number}: not a record; remove the line")
+            raise InputError(f"{path}, line {number}: not a record; remove the line")
         records.append(record)
     return records
 

@@ -14,6 +14,8 @@ from statistics import median, quantiles
 
 import numpy as np
 
+from vrgcn.files.mistakes import InputError
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -77,5 +79,5 @@ def ratio(values: Sequence[float], reference: Sequence[float]) -> Spread:
 def exponent(x: Sequence[float], y: Sequence[float]) -> float:
     """Return b of y = a x**b: the slope of the least-squares line through the logarithms."""
     if len(set(x)) < 2:
-        raise ValueError("an exponent needs at least two different sizes")
+        raise InputError("an exponent needs at least two different sizes")
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

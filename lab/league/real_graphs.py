@@ -19,6 +19,7 @@ import torch
 from lab.league.splits import deal_again, rotate_parts
 from vrgcn.data import find_dataset, load_dataset
 from vrgcn.data.splitting import random_split
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.graph.validation import SPLITS
@@ -87,10 +88,10 @@ def data_folder() -> Path | None:
 def load(name: str, split: int, folder: Path) -> Graph:
     """Return a graph of the league with one of its splits, with unscaled features."""
     if name not in GRAPHS:
-        raise ValueError(f"{name!r} is none of {', '.join(GRAPHS)}")
+        raise InputError(f"{name!r} is none of {', '.join(GRAPHS)}")
     official = GRAPHS[name].official
     if official and split >= len(official):
-        raise ValueError(f"{name} has {len(official)} official splits, and none of number {split}")
+        raise InputError(f"{name} has {len(official)} official splits, and none of number {split}")
     return GRAPHS[name].make(folder, split)
 
 

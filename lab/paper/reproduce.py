@@ -29,6 +29,7 @@ from lab.paper.settings import absent, setting
 from vrgcn.data import root_folder
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
 from vrgcn.pages.destination import check_out_folder
 from vrgcn.pages.page import VERDICTS
@@ -84,7 +85,7 @@ def _check_datasets(choice: Choice) -> None:
         setting(name)
     missing = absent(choice)
     if missing and choice.datasets:
-        raise ValueError(
+        raise InputError(
             f"--datasets: the files of {', '.join(missing)} are not in "
             f"{root_folder(choice.data_root)}; say with --data-root where they are, or leave "
             f"{'it' if len(missing) == 1 else 'them'} out (`vrgcn datasets` lists them)"
@@ -113,7 +114,7 @@ def reproduce(
     experiments = [find_experiment(name) for name in EXPERIMENTS]
     verdicts = write_page(experiments, folder, choice.quick, command)
     if failed:
-        raise ValueError(
+        raise InputError(
             f"{counted(len(failed), 'unit')} failed and {'has' if len(failed) == 1 else 'have'} no "
             f"record; the page is made of the others. {'; '.join(failed)}"
         )

@@ -19,6 +19,7 @@ from lab.harness.units import Unit
 from lab.paper.experiment import Choice
 from vrgcn.data import DATASETS, find_dataset, root_folder
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.sparse import is_dense
@@ -169,7 +170,7 @@ def setting(dataset: str) -> Setting:
     """Return the paper's settings for a data set; the error lists the data sets that have some."""
     if dataset not in SETTINGS:
         find_dataset(dataset)  # a name that does not exist at all has its own error
-        raise ValueError(
+        raise InputError(
             f"--datasets: the paper has no settings for {dataset}; there are {', '.join(SETTINGS)}"
         )
     return SETTINGS[dataset]
