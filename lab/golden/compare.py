@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.golden.record import ABOUT
-from vrgcn.files.mistakes import InputError
 
 _HASH = re.compile(r"\b[0-9a-f]{16,64}\b")
 # Entries of about.json that differ between recordings without changing bits.
@@ -44,10 +43,10 @@ def compare(before: Path, after: Path, sections: Sequence[str], lines: int) -> i
 
 def _texts(folder: Path, sections: Sequence[str]) -> dict[str, str]:
     if not (folder / ABOUT).is_file():
-        raise InputError(f"{folder} is no complete recording: it has no {ABOUT}")
+        raise ValueError(f"{folder} is no complete recording: it has no {ABOUT}")
     paths = [path for section in sections for path in (folder / section).rglob("*.txt")]
     if not paths:
-        raise InputError(f"{folder} holds no recording of {', '.join(sections)}")
+        raise ValueError(f"{folder} holds no recording of {', '.join(sections)}")
     return {str(path.relative_to(folder)): path.read_text(encoding="utf-8") for path in paths}
 
 

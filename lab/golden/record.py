@@ -14,8 +14,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from vrgcn.files.mistakes import InputError
-
 SECTIONS = ("help", "names", "mistakes", "tables", "runs", "bits", "python")
 ABOUT = "about.json"
 TOOL = Path(__file__).resolve().parents[2]
@@ -48,7 +46,7 @@ def record(folder: Path, code: Path | None, sections: Sequence[str]) -> None:
             check=False,
         )
     if done.returncode:
-        raise InputError(f"recording broke off; {folder} is not complete")
+        raise ValueError(f"recording broke off; {folder} is not complete")
     used = os.times()
     about = {
         "commit": _git(code, "rev-parse", "HEAD"),
@@ -73,10 +71,10 @@ def _checkout(code: Path | None) -> Path:
     if code is None:
         found = find_spec("vrgcn")
         if found is None or found.origin is None:
-            raise InputError("no `vrgcn` is importable: name a checkout, --code CHECKOUT")
+            raise ValueError("no `vrgcn` is importable: name a checkout, --code CHECKOUT")
         return Path(found.origin).resolve().parents[1]
     if not (code / "vrgcn" / "__init__.py").is_file():
-        raise InputError(f"--code: {code} is no checkout: it has no vrgcn/__init__.py")
+        raise ValueError(f"--code: {code} is no checkout: it has no vrgcn/__init__.py")
     return code.resolve()
 
 
