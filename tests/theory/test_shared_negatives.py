@@ -155,8 +155,8 @@ def test_minibatches_of_pairs_have_the_losses_of_the_formula(case: str, loss: An
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 @pytest.mark.parametrize("drawn", ["none", "known"])
 def test_a_source_without_a_negative_has_no_pressure(loss: Any, drawn: str) -> None:
-    """Of known pairs only, or of a minibatch that has no targets. The pressure is finite, because
-    a table keeps it."""
+    """The loss of a source is zero if it has known pairs only, or if its minibatch has no targets.
+    The pressure is finite, because a table keeps it."""
     graph = kinds_graph()
     assert graph.pairs is not None
     source = made_source(graph, loss, negatives=4)

@@ -1,4 +1,4 @@
-"""What the command line says of a bug of vrgcn: one line, and a file with the traceback."""
+"""Reports of bugs of vrgcn: one line on the terminal, and a file with the traceback."""
 
 from __future__ import annotations
 

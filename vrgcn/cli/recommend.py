@@ -57,20 +57,14 @@ def run(options: RecommendOptions) -> None:
     from vrgcn.engine.devices import use_threads
     from vrgcn.files.memory import memory_advice
     from vrgcn.runs.recommend import recommend
-    from vrgcn.training.progress import filling_bars, progress_bar
+    from vrgcn.training.progress import counting_bar, filling_bars
 
     use_threads(options.threads)
     with (
         memory_advice(too_large(options, "recommend")),
         destination(options.out, append=options.append) as path,
-        progress_bar() as progress,
+        counting_bar("embedding") as on_chunk,
     ):
-
-        def on_chunk(done: int, total: int) -> None:
-            if not progress.tasks:
-                progress.add_task("embedding", total=total)
-            progress.advance(progress.task_ids[0], done)
-
         done = recommend(
             options.run,
             options.for_,

@@ -49,16 +49,10 @@ def run(options: ReportOptions) -> None:
     """Read the runs, predict if asked, write the page."""
     from vrgcn.engine.devices import use_threads
     from vrgcn.pages.runs.report import report
-    from vrgcn.training.progress import progress_bar
+    from vrgcn.training.progress import counting_bar
 
     use_threads(options.threads)
-    with progress_bar() as progress:
-
-        def on_score(total: int) -> None:
-            if not progress.tasks:
-                progress.add_task("predicting", total=total)
-            progress.advance(progress.task_ids[0])
-
+    with counting_bar("predicting") as on_score:
         shown = report(
             options.runs,
             options.out,

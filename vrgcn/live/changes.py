@@ -49,7 +49,7 @@ class RefusedError(InputError):
 
 @contextmanager
 def within(*path: str | int) -> Iterator[None]:
-    """Inside, a part that is refused belongs to the part at a path."""
+    """Add a path to errors that are raised inside, so that they name the part of a change."""
     try:
         yield
     except RefusedError as error:

@@ -211,7 +211,7 @@ class Live:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Inside, all answers are of one graph: changes by other threads wait."""
+        """Hold changes by other threads back, so that all answers inside are of one graph."""
         with self._turns:
             yield
 

@@ -77,7 +77,7 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """What live.json says, but for its own checksum."""
+    """Return the entries of live.json except its own checksum."""
     file = folder / FILE
     if not file.is_file():
         raise FileNotFoundError(f"{folder} has no {FILE}: it holds no live model")
@@ -95,8 +95,8 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 
 def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
-    """What live.json says. Raises if a byte of the folder is not what was written, or if it has
-    tables of another model."""
+    """Return the entries of live.json; raise if a byte of the folder is not what was written, or if
+    it has tables of another model."""
     found = read_description(folder)
     for name, checksum in found["checksums"].items():
         file = folder / name

@@ -36,7 +36,7 @@ class Turns:
 
     @contextmanager
     def changing(self, seconds: float | None = None) -> Iterator[None]:
-        """seconds: to wait at most"""
+        """Take a turn before all threads that compute. seconds: to wait at most"""
         with self._free:
             if not self._again():
                 self._changes += 1

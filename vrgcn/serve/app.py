@@ -274,7 +274,7 @@ def _node(request: Request) -> tuple[str, str | None]:
 
 @contextmanager
 def _fields(field: Callable[[Path], Path]) -> Iterator[None]:
-    """Inside, errors about parts of changes name fields of the request."""
+    """Name fields of the request in errors about parts of changes that are raised inside."""
     try:
         yield
     except ProblemError as error:

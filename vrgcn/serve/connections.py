@@ -135,7 +135,7 @@ class Connection(H11Protocol):
 
 
 class _Strict(h11.Connection):
-    """HTTP of which there is one reading.
+    """A parser of HTTP that refuses requests which two programs could read differently.
 
     problem: status and message of a request that HTTP allows and this service does not
     """

@@ -34,7 +34,7 @@ class DamagedError(InputError):
 
 @dataclass(frozen=True)
 class JournalHead:
-    """What a journal has, as its head says.
+    """Extent of a journal: the changes that were acknowledged, and the state they begin after.
 
     journal: identity of the journal, drawn when it was begun
     model: identifies the model and the graph that changes are applied to
@@ -60,7 +60,10 @@ class HeadFile:
     """
 
     def __init__(self, path: Path, new: JournalHead | None = None) -> None:
-        """new: begins the file, complete or not at all"""
+        """Open the file.
+
+        new: head to begin the file with, all of it or nothing; None for a file that exists
+        """
         self.path = path
         if new is not None:
             with new_file(path) as file:

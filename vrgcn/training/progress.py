@@ -4,7 +4,8 @@ minute for longer tasks. Training prints a line per epoch everywhere."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,19 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
         disable=hidden,
         speed_estimate_period=_SPEED,
     )
+
+
+@contextmanager
+def counting_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that advances a bar by some work, of the total that its first call gives."""
+    with progress_bar() as progress:
+
+        def advance(done: int, total: int) -> None:
+            if not progress.tasks:
+                progress.add_task(what, total=total)
+            progress.advance(progress.task_ids[0], done)
+
+        yield advance
 
 
 _FILLED = {"features": "scaling the features", "averages": "averaging over neighbours"}

@@ -107,7 +107,7 @@ def report(
     scores: bool = True,
     data_root: str | Path | None = None,
     device: str = "cpu",
-    on_score: Callable[[int], None] | None = None,
+    on_score: Callable[[int, int], None] | None = None,
 ) -> Reported:
     """Write one page about one or several runs, as `vrgcn report` does; return what it shows.
 
@@ -115,7 +115,7 @@ def report(
     out: the page; an existing page is overwritten
     scores: predict the test nodes of every run, to get the scores by class
     data_root: folder with the raw files of named data sets; None: where the runs found them
-    on_score: called with the number of runs to predict, after each of them
+    on_score: called after each run that was predicted, with 1 and the number of all of them
     """
     path = Path(out)
     check_out(path, PAGES)
@@ -128,7 +128,7 @@ def report(
     def score(record: RunRecord) -> RunScores | NoScores:
         answer = scorer(record)
         if on_score is not None:
-            on_score(len(shown.scored()))
+            on_score(1, len(shown.scored()))
         return answer
 
     shown = Reported(read_runs(folders), score if scores else None, notes)
