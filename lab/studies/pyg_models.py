@@ -25,12 +25,13 @@ from lab.harness.records import Record
 from lab.league.real_graphs import Entry, data_folder, entry_of, load
 from lab.studies.pyg_race import Budget, Method, race
 from lab.studies.pyg_residual import csr_adjacency
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_dense
 from vrgcn.inference.predict import predict
 from vrgcn.runs.job import prepare
 from vrgcn.tasks.task import LossSettings
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 from vrgcn.training.trainer import Trainer
 
 MODELS = {

@@ -33,12 +33,13 @@ from lab.harness.version import code_version
 from lab.league.real_graphs import GRAPHS, Entry, data_folder, entry_of, load
 from lab.studies.pyg_residual import Layer, Residual, SameResidual, csr_adjacency
 from lab.studies.pyg_times import OURS, draw, publish, same, table
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import prepare
 from vrgcn.runs.settings import Settings
 from vrgcn.tasks.task import LossSettings
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 RACED = ("tolokers", "blogcatalog_attributed", "amazon_computers")
 PEERS: dict[str, Layer] = {"PyG GCN": "GCN", "PyG GraphSAGE": "GraphSAGE"}

@@ -17,8 +17,8 @@ from vrgcn.data.generate_kinds import generate_kinds
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import load_graph
 from vrgcn.diagnostics.diagnosis import diagnose
+from vrgcn.files.settings import AUTO
 from vrgcn.models.config import ModelConfig
-from vrgcn.training.config import AUTO
 
 
 def ring(nodes: int, reach: int, *, sparse: bool = False) -> Graph:

@@ -11,7 +11,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.lab import open_lab
 from vrgcn.cli.shared_flags import DataRoot
 from vrgcn.files.mistakes import InputError
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 SectionName = Literal[
     "epoch",

@@ -16,13 +16,14 @@ from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
+from vrgcn.files.settings import AUTO
 from vrgcn.models.config import ModelConfig
 from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.spec import TargetSpec
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from vrgcn.diagnostics.diagnosis import Diagnosis

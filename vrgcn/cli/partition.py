@@ -11,7 +11,7 @@ from vrgcn.cli.early_checks import check_method, check_new
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.files.printable import printable
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 if TYPE_CHECKING:
     from vrgcn.distributed.partitioning import PartSize

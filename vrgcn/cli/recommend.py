@@ -12,10 +12,10 @@ from vrgcn.cli.notes import print_note
 from vrgcn.data.databases.url import Place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
+from vrgcn.files.settings import at_least
 from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.recommend import check_recommends
-from vrgcn.training.config import at_least
 
 
 @dataclass(frozen=True)

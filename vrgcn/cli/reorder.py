@@ -11,7 +11,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_method, check_new
 from vrgcn.cli.flags import Positional
 from vrgcn.data.sources import check_graph
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 
 @dataclass(frozen=True)

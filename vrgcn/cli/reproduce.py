@@ -12,7 +12,7 @@ from vrgcn.cli.flags import Positional
 from vrgcn.cli.lab import open_lab
 from vrgcn.cli.shared_flags import Threads
 from vrgcn.files.mistakes import InputError
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 ExperimentName = Literal[
     "table1", "table2", "table3", "table4",

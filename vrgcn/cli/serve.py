@@ -11,8 +11,8 @@ from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Memory, Threads, TrainedRun
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import at_least
 from vrgcn.runs.run import check_run
-from vrgcn.training.config import at_least
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

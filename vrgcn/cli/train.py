@@ -9,7 +9,7 @@ from vrgcn.cli.early_checks import check_tracker
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.data.sources import has_parts
 from vrgcn.distributed.config import DistributedConfig
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 
 @dataclass(frozen=True)

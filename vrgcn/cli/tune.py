@@ -11,10 +11,10 @@ from vrgcn.cli.notes import print_note
 from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import printable
+from vrgcn.files.settings import at_least
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, remove_card, resumable
 from vrgcn.runs.settings import SEARCHED_MODEL
-from vrgcn.training.config import at_least
 from vrgcn.tuning.space import SPACE, check_names, searched
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from torch import nn
 
 from vrgcn.costs.epoch_cost import Cost, counted, epoch_costs
 from vrgcn.engine.setup import Setup
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 from vrgcn.training.target import Target
 
 EXACT = "exact"

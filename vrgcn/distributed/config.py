@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.training.config import at_least
+from vrgcn.files.settings import at_least
 
 HaloMode = Literal["delayed", "exact"]
 

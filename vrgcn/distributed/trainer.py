@@ -27,6 +27,7 @@ from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import SETTINGS
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import AUTO
 from vrgcn.files.tensors import pieces
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
@@ -34,7 +35,7 @@ from vrgcn.targets.labels import Labels
 from vrgcn.tasks import find_task
 from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
 from vrgcn.training.components import Components
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener
 from vrgcn.training.monitor import Monitor, Reading
 from vrgcn.training.objective import TaskObjective, loss_settings

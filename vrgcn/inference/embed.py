@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import is_whole
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.average_sweeps import AverageSweeps
@@ -23,7 +24,6 @@ from vrgcn.inference.predict import asked_nodes, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
 from vrgcn.inference.sweeps import ExactSweeps, Outputs
-from vrgcn.models.config import is_whole
 
 
 def embeddings(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.plugins import MODELS, Plugins, is_plugin, known_names
+from vrgcn.files.plugins import MODELS, Plugins
+from vrgcn.files.settings import Component, is_number, is_whole
 
 DROPOUT = 0.2  # usual probability of dropping
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Component):
     """The model."""
 
     """Group model: layers of the network."""
@@ -87,7 +87,7 @@ class ModelConfig:
     """Width of the embeddings of nodes whose pairs are predicted."""
 
     def __post_init__(self) -> None:
-        check_types(self)
+        super().__post_init__()
         if self.model in ("mlp", "lightgcn") and (self.learned_rows or self.neighbour_labels):
             why = "looks at no neighbours" if self.model == "mlp" else "has rows alone"
             raise InputError(
@@ -123,56 +123,6 @@ class ModelConfig:
             dropout=DROPOUT if self.dropout is None else self.dropout,
             learned_rows=bool(self.learned_rows),
         )
-
-
-def check_types(settings: Any) -> None:
-    """Refuse a setting that is not of its type: True is no whole number, a text no number."""
-    for name, annotated in get_type_hints(type(settings), include_extras=True).items():
-        hint, group = _without_marks(annotated)
-        kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-        value = getattr(settings, name)
-        if value is None and NoneType in kinds:
-            continue
-        if get_origin(kinds[0]) is Literal:
-            _check_word(name, value, get_args(kinds[0]), group)
-        elif kinds[0] in _WORDS and not _is(value, kinds[0]):
-            raise InputError(f"{name} must be {_WORDS[kinds[0]]}, not {value!r}")
-
-
-def _without_marks(annotated: Any) -> tuple[Any, str | None]:
-    """Return the type of a setting, and the group of plug-ins that it may name."""
-    if get_origin(annotated) is not Annotated:
-        return annotated, None
-    hint, *marks = get_args(annotated)
-    return hint, next((mark.group for mark in marks if isinstance(mark, Plugins)), None)
-
-
-def _check_word(name: str, value: Any, own: tuple[str, ...], group: str | None) -> None:
-    """Refuse a word that is none of the setting's own, and no name of a plug-in."""
-    if value in own or (group is not None and is_plugin(group, value)):
-        return
-    known = ", ".join(own) if group is None else known_names(group, own)
-    raise InputError(f"{name} {value!r} is none of {known}")
-
-
-_WORDS: dict[Any, str] = {bool: "True or False", int: "a whole number", float: "a number"}
-
-
-def _is(value: Any, kind: type) -> bool:
-    """True if a value is of a kind, NumPy's and PyTorch's own numbers among them."""
-    if kind is bool:
-        return any(value is known or value == known for known in (True, False))
-    return is_whole(value) if kind is int else is_number(value)
-
-
-def is_whole(value: Any) -> bool:
-    """True for a whole number: 2.5 epochs would never be over, and True is not 1."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """True for a number; True is not 1."""
-    return hasattr(value, "__float__") and not isinstance(value, bool)
 
 
 def check_sizes(*, least: int = 1, **sizes: int) -> None:

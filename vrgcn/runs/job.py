@@ -21,6 +21,7 @@ from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.setup import Setup
 from vrgcn.files.scratch import table_folder
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.saved import SavedModel
@@ -39,7 +40,7 @@ from vrgcn.targets.finding import find_target
 from vrgcn.targets.predicted import check_of_labels
 from vrgcn.training.batches import look_at
 from vrgcn.training.components import build_components
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult

@@ -22,12 +22,13 @@ from vrgcn.costs.choice import work
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.degree_features import has_degree_features
 from vrgcn.runs.job import Job
 from vrgcn.runs.pilots import moved, pilot, prepared
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 _EPOCHS = 5  # of the usual model that a pilot is worth
 _WORK = 1.5e6  # nodes that a pilot may cost at most: some seconds

@@ -13,9 +13,9 @@ from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.settings import at_least
 from vrgcn.runs.run import Run, load_run, open_run_graph
 from vrgcn.targets.spec import TargetSpec
-from vrgcn.training.config import at_least
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from vrgcn.files.settings import AUTO
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import as_written, build, flatten
 from vrgcn.targets.spec import TargetSpec
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 from vrgcn.training.interval import duration
 
 if TYPE_CHECKING:

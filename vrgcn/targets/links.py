@@ -9,6 +9,7 @@ from torch import nn
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
@@ -21,7 +22,7 @@ from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
 from vrgcn.pairs.terms import PairLoss, TermSource
 from vrgcn.targets.edges import EdgeTarget
 from vrgcn.targets.scored import ScoredLinks
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 _COSINE = 0.1  # the usual temperature of cosines
 _SCORED = 8  # pairs of embeddings that take as long to score as one node to compute

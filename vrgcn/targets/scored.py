@@ -18,6 +18,7 @@ from vrgcn.data.pairs import read_pairs, scored_file, write_values
 from vrgcn.data.triples import read_triples, scored_triples
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.triples import RELATIONS, Triples
@@ -41,7 +42,6 @@ from vrgcn.pairs.values import (
 )
 from vrgcn.targets.predicted import Kind
 from vrgcn.tasks.metrics import Metric
-from vrgcn.training.config import AUTO
 from vrgcn.triples.ranking import (
     METRICS,
     EmbeddedTriples,

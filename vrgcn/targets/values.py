@@ -8,6 +8,7 @@ from torch import nn
 
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
@@ -17,7 +18,7 @@ from vrgcn.pairs.value_decoders import ValueDecoder
 from vrgcn.pairs.values import ValueSource
 from vrgcn.targets.edges import EdgeTarget
 from vrgcn.targets.scored import ScoredValues
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 
 class Values(EdgeTarget):

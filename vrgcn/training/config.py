@@ -3,59 +3,20 @@ anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.config import EstimatorConfig
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.models.config import check_types, is_whole
+from vrgcn.files.settings import at_least, positive
+from vrgcn.pairs.config import PairConfig
 from vrgcn.training.interval import Interval, duration
-
-AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(PairConfig, EstimatorConfig):
     """The training."""
-
-    """Group estimator: how neighbours are averaged in training."""
-    estimator: str = AUTO
-    """Estimator, such as exact or two-way.
-
-    It computes the average over neighbours in training. auto: two-way, or exact if that costs
-    hardly more, as on graphs of low degree; a run prints which and why. exact; ns and is sample
-    neighbours (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads
-    neighbours only from it; two-way keeps histories of gradients too, two-way-cv with sampled
-    neighbours; gradient-only samples only for the gradient. Or a composition
-    SAMPLER/FORWARD/BACKWARD, such as uniform/corrected/none; docs/estimators.md."""
-    fanout: tuple[int, ...] | None = None
-    """Number of neighbours sampled per node besides itself: one number, or one per layer from the
-    input. For two-way: neighbours are computed for nodes that have at most this many. None: 1, for
-    two-way 3."""
-    sample_size: int = 512
-    """Nodes that the estimator `is` draws per layer."""
-    preprocess: bool | None = None
-    """Average the features once before training. None: if the model allows it."""
-    propagation: Literal["gcn", "symmetric", "mean", "identity"] | None = None
-    """Propagation matrix. None: the one the model is meant for."""
-    inductive: bool = False
-    """Train only on edges between training nodes; evaluate on all edges."""
-    visit: Literal["auto", "train", "all"] = "auto"
-    """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only
-    training nodes count in the loss in either case. auto: all if gradients have a history
-    (two-way), because they pass through unlabelled nodes too; otherwise the training nodes."""
-
-    history_dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    """Precision of the stored histories."""
-    history_cap: int | None = None
-    """Average the histories of at most this many neighbours of a node, drawn at random."""
-    warm_start: bool = False
-    """Fill the histories with an exact pass before the first epoch."""
-    refresh: Literal["auto", "always", "never"] = "auto"
-    """Before each epoch, recompute the histories that training reads but never visits. auto: if no
-    neighbours are sampled (estimator `history`, or fanout 0), because nothing else writes them."""
 
     """Group training: epochs, steps and the loss."""
     epochs: int = 30
@@ -108,35 +69,6 @@ class TrainConfig:
 
     The same seed, options and number of threads give the same model."""
 
-    """Group pairs."""
-    negatives: int = 1
-    """Pairs that are no edges, drawn anew in each epoch for each training pair (--predict
-    edges)."""
-    negative_sampling: Literal["uniform", "degree", "shared"] = "uniform"
-    """How negatives are drawn: each node equally likely, or by its number of training pairs to the
-    power 0.75. shared: all pairs of a minibatch have the same --negatives, each node equally
-    likely; thousands are cheap. In minibatches of nodes they are nodes of the minibatch."""
-    own_edges: Literal["auto", "keep", "redraw", "exclude"] = "auto"
-    """Whether the edge of a training pair carries a message while that pair is scored. keep: it
-    does. redraw: in each epoch a new --held-share of the training pairs is scored and carries no
-    messages, the others carry messages and are not scored. exclude: the pairs of a minibatch of
-    pairs carry no messages in it. auto: keep; where nodes of one kind have learned rows, redraw,
-    and exclude in minibatches of pairs."""
-    held_share: float = 0.5
-    """Share of the training pairs that an epoch scores with --own-edges redraw."""
-    negatives_avoid: Literal["train", "all"] = "train"
-    """Known pairs that are never negatives in training: those of training, so that training knows
-    nothing of other splits; or all, as many papers have it, which tells a little of what is held
-    out: pairs that are never drawn."""
-    temperature: float | None = None
-    """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine; for lift, what
-    the training pairs' numbers ask for; 1 for others."""
-    pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
-    """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
-    read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
-    reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for
-    relational models; where `vrgcn train` chooses the model of pairs, what short trainings find."""
-
     """Group evaluation: scores, when to stop, and correction of predictions."""
     metric: str | None = None
     """Score to report, and to pick the best epoch by.
@@ -184,36 +116,18 @@ class TrainConfig:
     The model and the histories are kept there."""
 
     def __post_init__(self) -> None:
-        if self.fanout is not None:
-            object.__setattr__(self, "fanout", _fanout(self.fanout))
         object.__setattr__(self, "checkpoint_every", str(self.checkpoint_every))
-        check_types(self)
-        _check_estimator(self.estimator)
+        super().__post_init__()
         Interval.parse(self.checkpoint_every)
-        at_least(
-            1,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            block=self.block,
-            sample_size=self.sample_size,
-            negatives=self.negatives,
-        )
-        at_least(1, evaluate_every=self.evaluate_every)
-        at_least(0, patience=self.patience)
-        at_least(1, threads=self.threads, history_cap=self.history_cap)
-        at_least(0, weight_decay=self.weight_decay, seed=self.seed)
+        at_least(1, epochs=self.epochs, batch_size=self.batch_size, block=self.block)
+        at_least(1, evaluate_every=self.evaluate_every, threads=self.threads)
+        at_least(0, weight_decay=self.weight_decay, seed=self.seed, warmup=self.warmup)
+        at_least(0, patience=self.patience, diagnostics=self.diagnostics)
+        positive(learning_rate=self.learning_rate, clip=self.clip)
         if self.seed >= 2**63:
             raise InputError(f"seed must be below 2**63, not {self.seed}")
-        at_least(0, diagnostics=self.diagnostics)
-        at_least(0, warmup=self.warmup)
         if self.time_limit is not None and duration(self.time_limit) is None:
             raise InputError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
-        for name in ("learning_rate", "clip", "temperature"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise InputError(f"{name} must be positive, not {value}")
-        if not 0 < self.held_share < 1:
-            raise InputError(f"held_share must be between 0 and 1, not {self.held_share}")
         if not 0 <= self.label_smoothing < 1:
             raise InputError(
                 f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"
@@ -234,30 +148,3 @@ def given_config(config: TrainConfig | None) -> TrainConfig:
             "TrainConfig(epochs=3)"
         )
     return config
-
-
-def _fanout(given: Any) -> tuple[int, ...]:
-    """Return the numbers of a fan-out; Python callers may give a single number."""
-    several = isinstance(given, Iterable) and not isinstance(given, str)
-    numbers = tuple(given) if several else (given,)
-    if not all(map(is_whole, numbers)):
-        raise InputError(f"fanout must be a whole number, or one per layer, not {given!r}")
-    if not numbers:
-        raise InputError("fanout needs at least one number")
-    at_least(0, fanout=min(numbers))
-    return numbers
-
-
-def _check_estimator(name: Any) -> None:
-    if not isinstance(name, str):
-        own = "; one of your own: fit(estimator=...)" if isinstance(name, Estimator) else ""
-        raise InputError(f"estimator must be a name such as 'cvd', not {name!r}{own}")
-    if name != AUTO:
-        find_estimator(name)
-
-
-def at_least(least: int, **values: float | None) -> None:
-    """Raise if a named value is smaller than `least`; None stands for a default."""
-    for name, value in values.items():
-        if value is not None and not value >= least:
-            raise InputError(f"{name} must be at least {least}, not {value}")

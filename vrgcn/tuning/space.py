@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import AUTO
 from vrgcn.models.config import ModelConfig
 from vrgcn.targets.predicted import Kind
-from vrgcn.training.config import AUTO, TrainConfig
+from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

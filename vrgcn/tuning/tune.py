@@ -16,6 +16,7 @@ from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.terms import LOSSES
@@ -32,7 +33,7 @@ from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock
-from vrgcn.training.config import AUTO, TrainConfig, given_config
+from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.target import Target
 from vrgcn.tuning.leaderboard import Leaderboard

@@ -30,6 +30,7 @@ from vrgcn.baselines.work import cheap_first, fit_seconds
 from vrgcn.costs.choice import choose_estimator, work
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import AUTO
 from vrgcn.files.sizes import bytes_text
 from vrgcn.files.writing import remove_folder, remove_partial, write_text
 from vrgcn.graph.graph import Graph
@@ -56,7 +57,6 @@ from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.training.clock import Clock
-from vrgcn.training.config import AUTO
 from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.state import Epoch
 from vrgcn.training.target import Target
