@@ -18,6 +18,7 @@ FOLDER must be new. It gets a plain text file for each thing that was done, one 
     tables    the files of graphs that are imported from tables with every encoder
     runs      output and every file of runs: `train` with all kinds of settings, `--seeds`, `tune`,
               parts under torchrun; what the other commands make of these runs
+    edges     runs that predict links, columns of links and all relations: scores, best partners
     bits      weights and predictions of every estimator, two seeds, in memory and from files,
               unbroken, resumed between epochs and resumed inside one
     old       graphs, models, runs and checkpoints that earlier versions wrote

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-SECTIONS = ("help", "names", "mistakes", "tables", "runs", "bits", "python")
+SECTIONS = ("help", "names", "mistakes", "tables", "runs", "edges", "bits", "python")
 ABOUT = "about.json"
 TOOL = Path(__file__).resolve().parents[2]
 

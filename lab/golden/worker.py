@@ -13,6 +13,7 @@ from lab.golden.public import public
 from lab.golden.sections import (
     bits,
     commands,
+    edges,
     helps,
     mistakes,
     names,
@@ -27,6 +28,7 @@ _RECORD = {
     "mistakes": mistakes.record,
     "tables": table_imports.record,
     "runs": commands.record,
+    "edges": edges.record,
     "bits": bits.record,
     "python": python_api.record,
 }
