@@ -18,7 +18,7 @@ PACKAGE = Path(library.__file__).parent
 SPELLERS = ("cli", "files/setting_names.py")
 FLAG = re.compile(r"(?<![\w-])--(?=[a-z{])")
 # A whole command is typed in a shell, whoever reads of it: `vrgcn train --resume FOLDER`.
-COMMAND = re.compile(r"vrgcn [a-z{}]+ --[^;`\n]*")
+COMMAND = re.compile(r"vrgcn [a-z{}]+ (?:\{\} )*--[^;`\n]*")
 # The way of Python stands beside it, because it is another function, not an argument.
 BOTH = re.compile(r"--[a-z-]+[^;,]*, from Python ")
 

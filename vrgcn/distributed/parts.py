@@ -102,7 +102,7 @@ def part_facts(description: Description) -> Facts:
     classes = description["classes"]
     known = [] if classes is None else [f"{len(classes):,} classes: {listed(classes)}"]
     parts = f"{description['parts']} parts, one for each process"
-    return Facts((f"{size} in {parts}", *known), ())
+    return {"Data": [f"{size} in {parts}", *known]}
 
 
 def part_folder(folder: Path, number: int) -> Path:

@@ -1,46 +1,47 @@
 """The card of a run: README.md in its folder, which says to a stranger what the model is.
 
-Data, split, scores, calibration, settings, the command, versions, limits, and how to predict. A
-card is written before the result, so that a finished run has one, and says nothing that depends on
-time: a run that was stopped and resumed ends with the same card. Commands in it are for the folder
-above, so that they are right after a move. A README.md of the user's own is left as it is.
+Data, split, scores, calibration, limits, how to predict, settings, and how it was made. A card is
+written before the result, so that a finished run has one, and says nothing that depends on time: a
+run that was stopped and resumed ends with the same card. Commands in it are for the folder above,
+so that they are right after a move. A README.md of the user's own is left as it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import platform
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import torch
+
 from vrgcn import __version__
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.parsing import read_json
+from vrgcn.files.printable import printable
+from vrgcn.files.writing import write_text
 from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import NOT_BETTER
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.node_table import node_tables
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.card_facts import Facts, code, listed
-from vrgcn.runs.card_settings import (
-    STANDARD_ERROR,
-    VERSIONS,
-    command,
-    fenced,
-    made_by,
-    said,
-    score_text,
-    settings_table,
-    table,
-    write_readme,
-)
-from vrgcn.runs.config_file import as_written
-from vrgcn.runs.folder import BASELINES, CARD, RESULT, STUDY, TRIALS, member_runs
+from vrgcn.runs.config_file import as_written, build
+from vrgcn.runs.folder import CARD, CARD_MARK, CONFIG, RESULT, STUDY, is_card, member_runs
+from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
+from vrgcn.tasks.metrics import titled_metric
 from vrgcn.training.wording import deviation
 
+_FENCE = "```"
+# Entries of config.toml that are no settings of a single run, or stand elsewhere in the card.
+_BESIDE = {*NOTED, *OF_COMMAND, "baseline", "baselines", "average", "search", "trials"}
+_BESIDE |= {"dataset", "graph"}
 _LIMITS = (
     "meant for this graph, and for others of the same kind with the same feature columns "
     "(`vrgcn import --like` makes them)",
@@ -52,8 +53,8 @@ _OWN_ROWS = (
     "it has rows that belong to single nodes, or labels of training nodes: a new node has none, "
     "and reads those of neighbours that are known"
 )
-_UNTESTED = "without a test score it is not known how well new nodes are predicted"
-_UNPROVED = "its probabilities have not been compared with how often they are right"
+_VERSIONS = f"vrgcn {__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}"
+STANDARD_ERROR = "± is a standard error, by the jackknife over groups of validation nodes"
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,14 @@ def write_card(
 
     config: its settings by name, as they are written to config.toml
     """
-    config = as_written(config)
-    trained = not {"baseline", "average"} & config.keys()
     sections = {
         "Scores": _scores(scored),
         "Calibration": _calibration(saved),
         "Model": _model(saved, config),
-        "Settings": settings_table(config) if trained else [],
-        "How it was made": _made(folder, config, trained=trained),
-        "Intended use and limits": _limits(scored, saved),
+        "Intended use and limits": _limits(saved),
         "How to predict": _usage(folder.resolve().name, saved),
     }
-    opening = f"Predicts {_predicted(saved)}. Trained by vrgcn {__version__}."
-    write_readme(folder, opening, config, facts, sections)
+    write_readme(folder, f"Predicts {_predicted(saved)}.", "train", config, facts, sections)
 
 
 def write_seeds_card(folder: Path, config: Mapping[str, Any], facts: Facts) -> None:
@@ -98,24 +94,126 @@ def write_seeds_card(folder: Path, config: Mapping[str, Any], facts: Facts) -> N
 
     config: of all of them, as it is written to config.toml
     """
+    runs = {run.name: [read_json(run / RESULT)] for run in member_runs(folder)}
+    every = [result for results in runs.values() for result in results]
+    metric, rows = every[0]["metric"], []
+    titled = {f"[{name}]({name}/{CARD})": results for name, results in runs.items()}
+    for title, results in {**titled, "mean ± standard deviation": every}.items():
+        of_splits = [
+            [r[split] for r in results if r[split] is not None] for split in ("val", "test")
+        ]
+        means = [score_text(metric, fmean(s) if s else None, deviation(s)) for s in of_splits]
+        rows.append([title, *means])
+    lines = [
+        *table(f"| run | validation {metric} | test {metric} |", rows),
+        "runs differ in the seed of weights and minibatches; the split is the same, so the "
+        "deviation says nothing about other splits",
+        "to predict, name one of the runs; its card has the commands, calibration and limits",
+    ]
+    opening = f"{len(every)} runs with different seeds."
+    write_readme(folder, opening, "train", config, facts, {"Scores": lines})
+
+
+def write_readme(
+    folder: Path,
+    opening: str,
+    verb: str,
+    config: Mapping[str, Any],
+    facts: Facts,
+    sections: Mapping[str, Sequence[str]],
+) -> None:
+    """Write README.md of a folder of ours, all of it or nothing, unless the user wrote it.
+
+    verb: the command that makes such a folder
+    sections: by heading, the lines of a list, of a table or of code
+    """
+    file = folder / CARD
+    if file.exists() and not is_card(file):
+        return
     config = as_written(config)
-    runs = {run.name: read_json(run / RESULT) for run in member_runs(folder)}
-    metric = next(iter(runs.values()))["metric"]
-    rows = [_row(metric, f"[{run}]({run}/{CARD})", [result]) for run, result in runs.items()]
-    rows.append(_row(metric, "mean ± standard deviation", list(runs.values())))
-    sections = {
-        "Scores": [
-            *table(f"| run | validation {metric} | test {metric} |", rows),
-            "runs differ in the seed of weights and minibatches; the split is the same, so the "
-            "deviation says nothing about other splits",
-        ],
-        "Settings": settings_table(config),
-        "How they were made": made_by("train", config, seeds=config["seeds"]),
-        "How to predict": [
-            "name one of the runs; its card has the commands, its calibration and its limits"
-        ],
-    }
-    write_readme(folder, f"{len(runs)} runs with different seeds.", config, facts, sections)
+    sections = {**facts, **sections, "Settings": _settings(config)}
+    sections["How it was made"] = [_origin(config), *_made(folder, verb, config), _VERSIONS]
+    parts = [f"{CARD_MARK}\n# {_line(f'Model card: {folder.resolve().name}')}", _line(opening)]
+    parts += [
+        f"## {heading}\n\n" + "\n".join(map(_item, lines))
+        for heading, lines in sections.items()
+        if lines
+    ]
+    text = "\n\n".join(parts) + "\n"
+    write_text(file, printable(text, keep="\n"))  # names of folders may hold any bytes
+
+
+def said(*sentences: tuple[object, str]) -> list[str]:
+    """Return the sentences whose condition holds."""
+    return [sentence for holds, sentence in sentences if holds]
+
+
+def table(head: str, rows: Iterable[Iterable[str]]) -> list[str]:
+    """Return the lines of a table in Markdown. head: its first line"""
+    body = [f"| {' | '.join(cells)} |" for cells in rows]
+    return [head, "|---" * (head.count("|") - 1) + "|", *body, ""]
+
+
+def score_text(metric: str, score: float | None, error: float | None = None) -> str:
+    """Format a score of a metric with this title, and its error if that is known."""
+    known = titled_metric(metric)
+    if score is None:
+        return "–"
+    text = f"{score:.4f}" if known is None else known.text(score)
+    return text if error is None else f"{text} ± {score_text(metric, error)}"
+
+
+def _fenced(*commands: str) -> list[str]:
+    return ["", f"{_FENCE}sh\n" + "\n".join(commands) + f"\n{_FENCE}", ""]
+
+
+def _item(line: str) -> str:
+    """Return a line of a section: of a table or of code as it is, any other as an item."""
+    return line if not line or line.startswith(("|", _FENCE)) else f"- {_line(line)}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _origin(config: Mapping[str, Any]) -> str:
+    """Return where the graph of a run comes from."""
+    if "dataset" in config:
+        return f"data set {code(config['dataset'])}"
+    if "graph" in config:
+        return f"graph {code(config['graph'])}"
+    return "a graph that was given from Python"
+
+
+def _settings(config: Mapping[str, Any]) -> list[str]:
+    """Return the settings that differ from the defaults, as lines of a table."""
+    predict = {name: config[name] for name in ("predict",) if name in config}
+    usual = {**build(Settings, with_usual(predict)).as_written(), "predict": None}
+
+    def text(value: Any) -> str:
+        words = " ".join(map(str, value)) if isinstance(value, list) else value
+        return "–" if value is None else code(words)
+
+    rows = [
+        (name, text(value), text(usual.get(name)))
+        for name, value in config.items()
+        if name not in _BESIDE and value != usual.get(name)
+    ]
+    if not rows:
+        return ["all settings have their defaults"]
+    note = "auto and – are defaults that the graph decides; all settings are in `config.toml`"
+    return [*table("| setting | value | default |", rows), note]
+
+
+def _made(folder: Path, verb: str, config: Mapping[str, Any]) -> list[str]:
+    """Return the search that a folder belongs to, and the command that makes it again."""
+    up = next((up for up in ("..", "../..") if (folder / up / STUDY).is_file()), None)
+    search = said((up, f"by a search: [its card]({up}/{CARD}) has the command"))
+    given = "dataset" in config or "graph" in config
+    if not given or config.keys() & {"baseline", "average"}:
+        return search
+    file = Path(folder.resolve().name, CONFIG)
+    return [*search, *_fenced(f"vrgcn {verb} --config {shlex.quote(str(file))}")]
 
 
 def _predicted(saved: SavedModel) -> str:
@@ -130,7 +228,7 @@ def _predicted(saved: SavedModel) -> str:
     if not task.has_classes:
         return task.label
     names = saved.classes or range(saved.num_classes or 0)
-    return f"{task.label}, of {len(names):,}: {listed(list(names))}"
+    return f"{task.label}, of {len(names):,}: {listed(names)}"
 
 
 def _scores(scored: Scored) -> list[str]:
@@ -145,27 +243,26 @@ def _scores(scored: Scored) -> list[str]:
             (scored.unsmoothed is not None, f"validation before Correct & Smooth: {before}"),
             (scored.epoch, f"the weights are those of epoch {scored.epoch}"),
             (chosen, "the validation score is slightly too good: it chose the epoch or the model"),
-            (not chosen, "there was no validation: nothing was chosen by it"),
-            (not tested, "the test was not scored: nothing here can have been chosen by it"),
+            (not tested, "without a test it is not known how well new nodes are predicted"),
         ),
     ]
 
 
 def _calibration(saved: SavedModel) -> list[str]:
-    found = saved.calibration
+    fitted = saved.calibration
     if isinstance(saved.model, PairModel):
         return ["none: scores of pairs rank, and are no probabilities"]
-    if found is None:
+    if fitted is None:
         return ["none: take the probabilities as ranks, not as chances"]
-    classes, same = find_task(saved.task).has_classes, found.temperature == 1
+    classes, same = find_task(saved.task).has_classes, fitted.temperature == 1
     above = f"class {code((saved.classes or '01')[-1])} from a probability of"
-    most = math.floor(1000 * len(found.scores) / (len(found.scores) + 1)) / 1000
+    most = math.floor(1000 * len(fitted.scores) / (len(fitted.scores) + 1)) / 1000
     return said(
-        (True, f"on {counted(found.fitted, 'validation node')}"),
+        (True, f"on {counted(fitted.fitted, 'validation node')}"),
         (classes and same, f"probabilities are those of the model: {NOT_BETTER}"),
-        (classes and not same, f"temperature {found.temperature:.4g}: outputs are divided by it"),
-        (found.threshold is not None, f"{above} {found.threshold or 0:.4g} on"),
-        (len(found.scores), f"prediction sets or intervals for coverages up to {most:g}"),
+        (classes and not same, f"temperature {fitted.temperature:.4g}: outputs are divided by it"),
+        (fitted.threshold is not None, f"{above} {fitted.threshold or 0:.4g} on"),
+        (len(fitted.scores), f"prediction sets or intervals for coverages up to {most:g}"),
     )
 
 
@@ -187,55 +284,27 @@ def _model(saved: SavedModel, config: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _made(folder: Path, config: Mapping[str, Any], *, trained: bool) -> list[str]:
-    home = folder.parent
-    inside = home.name in (TRIALS, BASELINES)
-    if not ((home.parent if inside else home) / STUDY).is_file():
-        return made_by("train", config)
-    up = "../../README.md" if inside else "../README.md"
-    again = f"trained again: `vrgcn train --config {folder.name}/config.toml`"
-    search = f"by a search: [its card]({up}) has the command"
-    return [search, *said((trained, again)), VERSIONS]
-
-
-def _limits(scored: Scored, saved: SavedModel) -> list[str]:
+def _limits(saved: SavedModel) -> list[str]:
     every = [saved, *((isinstance(saved, Average) and saved.members) or {}).values()]
     own = any(part.smoothing is not None or node_tables(part.model) for part in every)
-    classes = not isinstance(saved.model, PairModel) and find_task(saved.task).has_classes
-    return [
-        *_LIMITS,
-        *said(
-            (own, _OWN_ROWS),
-            (scored.test is None, _UNTESTED),
-            (saved.calibration is None and classes, _UNPROVED),
-        ),
-    ]
+    return [*_LIMITS, *said((own, _OWN_ROWS))]
 
 
 def _usage(name: str, saved: SavedModel) -> list[str]:
-    more, python = [], ["", f"from Python: `vrgcn.load_run({name!r}).predict()`"]
-    first = {"out": "predictions.parquet"}
+    run = shlex.quote(name)
+    predict, python = f"vrgcn predict {run} --out predictions.parquet", []
+    more = []
     if isinstance(saved.model, PairModel):
-        arguments, python = saved.model.arguments, []
+        arguments = saved.model.arguments
         triples = arguments["directions"] is not None
-        first = {"pairs": "triples.csv" if triples else "pairs.csv", "out": "scored.parquet"}
+        file = "triples.csv" if triples else "pairs.csv"
+        predict = f"vrgcn predict {run} --pairs {file} --out scored.parquet"
         if not triples and arguments.get("values") is None:
-            more = [command("recommend", name, out="partners.parquet")]
-    elif saved.calibration is not None and len(saved.calibration.scores):
-        more = [command("predict", name, coverage=0.9, **first)]
-    rest = [command("evaluate", name), command("report", name, out="report.html")]
-    return [
-        "in the folder above this one; the report draws the curve of the training",
-        "",
-        *fenced(command("predict", name, **first), *more, *rest),
-        *python,
-    ]
-
-
-def _row(metric: str, title: str, results: Sequence[Mapping[str, Any]]) -> list[str]:
-    cells = [title]
-    for split in ("val", "test"):
-        scores = [result[split] for result in results if result[split] is not None]
-        mean = fmean(scores) if scores else None
-        cells.append(score_text(metric, mean, deviation(scores)))
-    return cells
+            more = [f"vrgcn recommend {run} --out partners.parquet"]
+    else:
+        python = [f"from Python: `vrgcn.load_run({name!r}).predict()`"]
+        if saved.calibration is not None and len(saved.calibration.scores):
+            more = [f"vrgcn predict {run} --coverage 0.9 --out predictions.parquet"]
+    rest = [f"vrgcn evaluate {run}", f"vrgcn report {run} --out report.html"]
+    folder = "in the folder above this one; the report draws the curve of the training"
+    return [folder, *_fenced(predict, *more, *rest), *python]

@@ -7,23 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from vrgcn.graph.graph import Graph
+from vrgcn.runs.card import STANDARD_ERROR, said, score_text, table, write_readme
 from vrgcn.runs.card_facts import code, facts_of
-from vrgcn.runs.card_settings import (
-    STANDARD_ERROR,
-    VERSIONS,
-    made_by,
-    said,
-    score_text,
-    table,
-    write_readme,
-)
-from vrgcn.runs.config_file import as_written
-from vrgcn.runs.folder import CARD, CONFIG, read_config
+from vrgcn.runs.folder import CARD
 from vrgcn.tuning.finishing import Scores
 from vrgcn.tuning.standings import Standing
 
 _SHOWN = 10
-_LENGTHS = ("trials", "time_limit")
 
 
 def write_search_card(
@@ -31,46 +21,24 @@ def write_search_card(
     options: Mapping[str, Any],
     graph: Graph,
     rows: Sequence[Standing],
-    found: Mapping[str, Scores],
+    kept: Mapping[str, Scores],
 ) -> None:
     """Write the card of a search that has finished.
 
     options: what config.toml of its runs says beside their settings
     rows: of the leaderboard
-    found: scores of the models that were kept in the end, by their folders
+    kept: scores of the models that were kept in the end, by their folders
     """
-    metric = next(iter(found.values())).metric.title
-    sections = {
-        "Scores": _scores(found, metric),
-        "Leaderboard": _leaderboard(rows, metric),
-        "How it was made": _made(folder),
-        "How to predict": [
-            "name the folder of a model; its card has the commands, its calibration and its limits"
-        ],
-    }
-    opening = f"A search among {len(rows)} models, by their validation scores."
-    write_readme(folder, opening, as_written(options), facts_of(graph), sections)
-
-
-def _scores(found: Mapping[str, Scores], metric: str) -> list[str]:
-    rows = [
+    metric = next(iter(kept.values())).metric.title
+    models = [
         (
-            f"[{place}]({place}/{CARD})",
+            f"[{name}]({name}/{CARD})",
             score_text(metric, scores.val, scores.error),
             score_text(metric, scores.test),
         )
-        for place, scores in found.items()
+        for name, scores in kept.items()
     ]
-    return [
-        *table(f"| model | validation {metric} | test {metric} |", rows),
-        *said((any(scores.error is not None for scores in found.values()), STANDARD_ERROR)),
-        "validation scores are of the best of many, and slightly too good; test scores were "
-        "computed once, after every choice was made",
-    ]
-
-
-def _leaderboard(rows: Sequence[Standing], metric: str) -> list[str]:
-    lines = [
+    best = [
         (
             code(row.name),
             score_text(metric, row.val, row.error),
@@ -79,14 +47,18 @@ def _leaderboard(rows: Sequence[Standing], metric: str) -> list[str]:
         )
         for row in rows[:_SHOWN]
     ]
-    head = f"| model | validation {metric} | weight in the average | |"
-    return [*table(head, lines), "all of them are in `leaderboard.json`"]
-
-
-def _made(folder: Path) -> list[str]:
-    """Return the command of a search from the command line, or that it was made from Python."""
-    if not (folder / CONFIG).is_file():
-        return ["from Python, by `vrgcn.tune`", VERSIONS]
-    config = read_config(folder)
-    lengths = {name: config.pop(name) for name in _LENGTHS if name in config}
-    return made_by("tune", config, **lengths)
+    sections = {
+        "Scores": [
+            *table(f"| model | validation {metric} | test {metric} |", models),
+            *said((any(scores.error is not None for scores in kept.values()), STANDARD_ERROR)),
+            "validation scores are of the best of many, and slightly too good; test scores were "
+            "computed once, after every choice was made",
+            "to predict, name the folder of a model; its card has the commands and the limits",
+        ],
+        "Leaderboard": [
+            *table(f"| model | validation {metric} | weight in the average | |", best),
+            "all of them are in `leaderboard.json`",
+        ],
+    }
+    opening = f"A search among {len(rows)} models, by their validation scores."
+    write_readme(folder, opening, "tune", options, facts_of(graph), sections)
