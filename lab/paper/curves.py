@@ -13,11 +13,12 @@ from lab.harness.units import Unit
 from lab.paper.cuts import cuts
 from lab.paper.experiment import Choice, Verdict
 from lab.paper.paired import LEVEL, Comparison, compare
+from lab.paper.pictures import save_panels
 from lab.paper.settings import FIGURES, NOT_THE_PAPERS, chosen_datasets, epochs_of, runs_of, setting
 from lab.paper.summary import tail_mean
+from lab.paper.wording import mean_text
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels
-from vrgcn.training.wording import mean_text
+from vrgcn.pages.panels import Panel, plain_ticks, show_panels
 
 DATASETS = (*FIGURES, "ppi", "reddit")
 QUICK_EPOCHS = 5

@@ -28,6 +28,7 @@ from lab.harness.records import Record
 from lab.harness.units import Unit
 from lab.paper.charts import correlations as correlation_panels
 from lab.paper.experiment import Choice, Experiment, Verdict, undecided
+from lab.paper.pictures import save_panels
 from lab.paper.runs import label_seeds
 from lab.paper.settings import dataset_label, open_graph, setting, unit_per_seed
 from vrgcn.data.tables.wording import counted
@@ -37,7 +38,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.pages.panels import show_panels
 from vrgcn.runs.fit import fit
 
 DATASETS = ("cora",)

@@ -28,6 +28,7 @@ from lab.harness.units import Unit
 from lab.paper.charts import gradients, mean_over_runs
 from lab.paper.cuts import cuts
 from lab.paper.experiment import Choice, Experiment, Verdict, undecided
+from lab.paper.pictures import save_panels
 from lab.paper.settings import (
     FIGURES,
     chosen_datasets,
@@ -37,17 +38,17 @@ from lab.paper.settings import (
     runs_of,
     setting,
 )
+from lab.paper.wording import mean_text
 from vrgcn.diagnostics.gradients import minibatch_gradient, random_minibatch, reached_nodes
 from vrgcn.diagnostics.trajectory import Trajectory, train_beside
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.pages.panels import show_panels
 from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import Moments, deviation, mean_absolute_deviation
-from vrgcn.training.wording import mean_text
 
 DATASETS = FIGURES
 TRAJECTORY = "M1+PP"

@@ -20,6 +20,7 @@ from lab.harness.units import Unit
 from lab.paper.charts import testing_scores
 from lab.paper.cuts import cuts
 from lab.paper.experiment import Choice, Experiment, Verdict, undecided
+from lab.paper.pictures import save_panels
 from lab.paper.settings import (
     FIGURES,
     dataset_label,
@@ -29,15 +30,15 @@ from lab.paper.settings import (
     setting,
     unit_per_seed,
 )
+from lab.paper.wording import mean_text
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.pages.panels import show_panels
 from vrgcn.runs.fit import fit
 from vrgcn.training.objective import score, score_name
-from vrgcn.training.wording import mean_text
 
 DATASETS = FIGURES
 TRAINED_BY = "M1+PP"

@@ -24,8 +24,8 @@ from lab.paper.paper import (
 )
 from lab.paper.settings import setting
 from lab.paper.table4 import arrival, paper_text, speedup
+from lab.paper.wording import mean_text
 from vrgcn.data.tables.wording import counted
-from vrgcn.training.wording import mean_text
 
 Row = list[str]
 COLUMNS = ["in the paper", "what", "the paper", "ours", "by"]

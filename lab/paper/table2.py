@@ -20,6 +20,7 @@ from lab.harness.records import Record
 from lab.harness.units import Unit
 from lab.paper.charts import dropout_variances
 from lab.paper.experiment import Choice, Experiment, Verdict, undecided
+from lab.paper.pictures import save_panels
 from lab.paper.runs import label_seeds
 from lab.paper.settings import dataset_label, open_graph, setting, unit_per_seed
 from lab.paper.variance_draws import PARTS, ROWS, Neighbourhood, measure
@@ -28,7 +29,7 @@ from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import save_panels, show_panels
+from vrgcn.pages.panels import show_panels
 from vrgcn.runs.fit import fit
 from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches

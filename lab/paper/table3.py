@@ -23,8 +23,8 @@ from lab.paper.settings import (
     setting,
 )
 from lab.paper.summary import difference_error
+from lab.paper.wording import mean_text
 from vrgcn.pages.page import Page
-from vrgcn.training.wording import mean_text
 
 ALGORITHMS = ("M0", "M1", "M1+PP", "CVD+PP", TWO_WAY)
 DATASETS = ("citeseer", "cora", "pubmed", "nell-paper", "ppi-small", "ppi", "reddit", "reddit2")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.diagnostics.variances import standard_errors_off, table_of_variances
+from lab.paper.variances import standard_errors_off, table_of_variances
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.formulas import from_history, residual, sampled
 from vrgcn.engine.plan import Hop

@@ -1,13 +1,13 @@
-"""Panels: one picture in a file, a figure for each on a page, one legend for all."""
+"""Panels: a figure for each on a page, one legend for all."""
 
 import pytest
 from matplotlib.figure import Figure
 
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import Panel, plain_ticks, save_panels, show_panels, swatch
+from vrgcn.pages.panels import Panel, plain_ticks, show_panels, swatch
 
 
-def _panels(count):
+def panels(count):
     def draw(axes):
         axes.plot([1, 2], [1, 2], color="tab:red", label="a <line>")
         axes.errorbar([1, 2], [2, 1], yerr=[0.1, 0.1], color="tab:blue", label="bars of error")
@@ -18,7 +18,7 @@ def _panels(count):
 
 def test_a_page_has_a_figure_for_each_panel_and_one_legend():
     page = Page("A test")
-    show_panels(page, _panels(3))
+    show_panels(page, panels(3))
     text = page.html()
     assert text.count("<figure>") == 3
     assert text.count('<ul class="legend">') == 1
@@ -26,23 +26,6 @@ def test_a_page_has_a_figure_for_each_panel_and_one_legend():
     for words in ("a &lt;line&gt;</span>", "bars of error</span>", "bars</span>"):
         assert words in text
     assert text.index('class="legend"') < text.index("<figcaption>panel 0<")
-
-
-@pytest.mark.parametrize(("count", "across", "down"), [(1, 6, 3.9), (2, 8.4, 3.9), (4, 12.6, 7.2)])
-def test_a_file_has_all_panels_in_one_picture(tmp_path, monkeypatch, count, across, down):
-    made = []
-    save = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, *a, **k: (made.append(self), save(self, *a, **k))[1]
-    )
-    save_panels(_panels(count), tmp_path / "new", "figure")
-    assert {path.name for path in (tmp_path / "new").iterdir()} == {"figure.png", "figure.svg"}
-    assert made[0].get_size_inches().tolist() == pytest.approx([across, down])
-    shown = [axes.get_title() for axes in made[0].axes if axes.get_visible()]
-    assert shown == [f"panel {number}" for number in range(count)]
-    (legend,) = made[0].legends
-    names = {text.get_text() for text in legend.get_texts()}
-    assert names == {"a <line>", "bars of error", "bars"}
 
 
 def test_an_entry_of_the_legend_looks_like_what_it_stands_for():

@@ -17,7 +17,7 @@ from itertools import combinations, product
 import torch
 from torch import Tensor, nn
 
-from vrgcn.diagnostics import variances
+from lab.paper import variances
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.formulas import from_history, residual, sampled
 from vrgcn.engine.minibatches import MiniBatches
@@ -240,7 +240,7 @@ def outputs(
 
 
 def standard_errors_off(draws: Tensor, expected: Tensor, rounding: float = 1e-9) -> float:
-    """`vrgcn.diagnostics.variances.standard_errors_off` at the worst entry.
+    """`lab.paper.variances.standard_errors_off` at the worst entry.
 
     A test that asks for less than STANDARD_ERRORS = 5 wrongs a right estimator with probability
     6e-7 per entry, and misses a bias of 10 standard errors, which is 10 / sqrt(count) standard

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lab.paper.variances import gradient_variances
 from tests.theory.full_batch import arbitrary_tables, batch_gradient, full_gradient
 from tests.theory.graphs import seeded
 from tests.theory.problems import (
@@ -32,7 +33,6 @@ from tests.theory.problems import (
     graphsage,
     random_graph,
 )
-from vrgcn.diagnostics.variances import gradient_variances
 from vrgcn.engine.estimators import Backward, Estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sample

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.paper.variances import table_of_variances
 from tests.theory.graphs import (
     CASES,
     STANDARD_ERRORS,
@@ -21,7 +22,6 @@ from tests.theory.graphs import (
     side_by_side,
     standard_errors_off,
 )
-from vrgcn.diagnostics.variances import table_of_variances
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.formulas import from_history
 from vrgcn.engine.minibatches import MiniBatches

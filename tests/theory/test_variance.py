@@ -16,6 +16,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.paper import variances
+from lab.paper.variances import proposition_1
 from tests.theory.graphs import (
     CASES,
     STANDARD_ERRORS,
@@ -31,8 +33,6 @@ from tests.theory.graphs import (
     seeded,
     standard_errors_off,
 )
-from vrgcn.diagnostics import variances
-from vrgcn.diagnostics.variances import proposition_1
 from vrgcn.engine.samplers.importance import Importance
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

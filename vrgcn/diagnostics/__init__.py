@@ -6,7 +6,6 @@
     gradients    every estimator's gradient over minibatches, layer by layer
     diagnosis    all estimators compared: `diagnose`
     advice       what to change, by rules on the measured numbers
-    variances    the estimators' variances as formulas
 
 Repeated passes at frozen weights (`gradients`), their means and variances (`moments`) and the
 measurements during training (`monitor`) are in `vrgcn.training`; tables and pictures of a diagnosis

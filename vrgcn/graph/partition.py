@@ -17,7 +17,6 @@ and Ugander, KDD 2013). Nodes are taken a batch at a time, which choose at the s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +28,7 @@ from vrgcn.files.memory import free_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell
-from vrgcn.graph.propagation import is_symmetric, row_runs
+from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
 
 Method = Literal["auto", "metis", "ldg"]
@@ -83,32 +82,6 @@ def partition(
         if changed <= graph.num_nodes // 1000:
             break
     return torch.from_numpy(stream.assignment)
-
-
-@dataclass(frozen=True)
-class PartitionQuality:
-    """cut: the share of the edges whose ends lie in different parts
-    edges, training: the largest part's edges and training nodes, over an equal share
-    """
-
-    cut: float
-    edges: float
-    training: float
-
-
-def quality(graph: Graph, assignment: Tensor, parts: int) -> PartitionQuality:
-    """How good a partition is; reads the edges once, in runs."""
-    cut = 0
-    for rows, part in row_runs(graph.adjacency):
-        own = assignment.index_select(0, rows)
-        cut += int((part.spread(own) != assignment.index_select(0, part.indices)).sum())
-    edges = torch.zeros(parts, dtype=torch.int64).index_add_(0, assignment, graph.adjacency.counts)
-    training = torch.bincount(assignment[graph.train], minlength=parts)
-    return PartitionQuality(cut / max(graph.num_edges, 1), _imbalance(edges), _imbalance(training))
-
-
-def _imbalance(loads: Tensor) -> float:
-    return float(loads.max() / loads.double().mean()) if loads.any() else 1.0
 
 
 def _directions(A: CSR) -> tuple[CSR, ...]:

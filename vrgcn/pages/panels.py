@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from textwrap import fill
 from typing import Any
 
-from vrgcn.files.printable import picture_text
-from vrgcn.files.writing import new_file
-from vrgcn.pages.page import Page, svg
+from vrgcn.pages.page import Page
 
 INCHES = (5.4, 3.6)  # at the width of a phone, text of 11.5 points is still legible
 TEXT: dict[Any, Any] = {
@@ -61,34 +57,6 @@ def show_panels(page: Page, panels: Sequence[Panel]) -> None:
         page.legend((label, swatch(handle)) for label, handle in entries.items())
     with rc_context(TEXT):  # ticks are created when a figure is written
         page.figures(figures)
-
-
-def save_panels(panels: Sequence[Panel], folder: Path, name: str, columns: int = 3) -> None:
-    """Save all panels as one picture, folder/name.png and folder/name.svg, with the legend below
-    them."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    columns = min(columns, len(panels))
-    lines = -(-len(panels) // columns)
-    entries: dict[str, Any] = {}
-    with rc_context(TEXT | {"font.size": 10}):
-        figure = Figure(figsize=(max(4.2 * columns, 6), 3.3 * lines + 0.6))
-        places = figure.subplots(lines, columns, squeeze=False).ravel()
-        for axes, panel in zip(places, panels, strict=False):
-            panel.draw(axes)
-            axes.set_title(fill(picture_text(panel.title), 40), fontsize="medium")
-            entries |= legend_of(axes)
-        for axes in places[len(panels) :]:
-            axes.set_visible(False)
-        if entries:
-            figure.legend(
-                list(entries.values()), list(entries), loc="outside lower center", ncols=6
-            )
-        with new_file(folder / f"{name}.png") as picture:
-            figure.savefig(picture, dpi=150, format="png")
-        with new_file(folder / f"{name}.svg") as drawing:
-            drawing.write(svg(figure))
 
 
 def legend_of(axes: Any) -> dict[str, Any]:

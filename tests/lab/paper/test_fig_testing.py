@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from lab.paper import charts, fig_testing
 from lab.paper.experiment import Choice
 from lab.paper.settings import open_graph, setting
+from lab.paper.wording import mean_text
 from vrgcn import predict
-from vrgcn.training.wording import mean_text
 
 
 @pytest.fixture(scope="module")

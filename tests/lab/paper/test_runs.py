@@ -11,9 +11,9 @@ from lab.paper.experiment import Choice
 from lab.paper.runs import exact_training_loss, label_seeds, train_run
 from lab.paper.settings import open_graph, setting
 from lab.paper.summary import difference_error, tail_mean
+from lab.paper.wording import mean_text
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.training.objective import loss_per_node
-from vrgcn.training.wording import mean_text
 
 QUICK = Choice(quick=True)
 
