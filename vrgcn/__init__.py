@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
     from vrgcn.triples.split import split_triples
-    from vrgcn.tuning.tune import tune
+    from vrgcn.tuning.searching import tune
     from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
@@ -106,7 +106,7 @@ _HOME = {
     "load_run": "runs.run",
     "train": "runs.train",
     "TuneResult": "tuning.tuner",
-    "tune": "tuning.tune",
+    "tune": "tuning.searching",
     "VRGCNClassifier": "scikit.classifier",
     "VRGCNRecommender": "scikit.recommender",
     "VRGCNRegressor": "scikit.regressor",

@@ -29,9 +29,9 @@ from lab.paper.settings import absent, setting
 from vrgcn.data import root_folder
 from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
+from vrgcn.files.destination import check_out_folder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
-from vrgcn.pages.destination import check_out_folder
 from vrgcn.pages.page import VERDICTS
 from vrgcn.training.progress import TimeLeftColumn, progress_bar
 from vrgcn.training.result import check_drawing

@@ -10,6 +10,7 @@ from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.diagnose import DiagnoseOptions
 from vrgcn.cli.train import TrainOptions
 from vrgcn.cli.tune import TuneOptions
+from vrgcn.files.setting_names import flags_in_messages
 
 
 @pytest.fixture
@@ -64,10 +65,11 @@ def test_the_graph_of_a_file_counts_where_none_is_named(file):
 def test_another_command_goes_on_with_a_folder_of_another_kind(tmp_path):
     config = tmp_path / "config.toml"
     config.write_text('trials = 3\nsearch = ["hidden"]\n')
-    with pytest.raises(ValueError, match=r"is a search, .*: vrgcn tune --resume .* goes on"):
+    with pytest.raises(ValueError, match=r"is a search, .*: vrgcn\.tune\(resume='.*'\) goes on"):
         parsed(TrainOptions, "--resume", tmp_path)
     assert parsed(TuneOptions, "--resume", tmp_path).trials == 3
     config.write_text("epochs = 3\n")
-    with pytest.raises(ValueError, match=r"is a training run, .*: vrgcn train --resume .* goes"):
+    again = r"is a training run, .*: vrgcn train --resume .* goes"
+    with flags_in_messages(), pytest.raises(ValueError, match=again):
         parsed(TuneOptions, "--resume", tmp_path)
     assert parsed(TrainOptions, "--resume", tmp_path).train.epochs == 3

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vrgcn.cli import early_checks
-from vrgcn.cli.early_checks import check_file, check_method, check_new, check_utf8
+from vrgcn.cli.early_checks import check_file, check_method, check_new
+from vrgcn.files.destination import check_utf8
 from vrgcn.files.setting_names import flags_in_messages
 
 

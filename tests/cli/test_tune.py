@@ -16,7 +16,7 @@ from tests.cli.conftest import small_graph
 from tests.tuning.conftest import one_look_at_the_schema  # noqa: F401
 from vrgcn.baselines import RECIPES
 from vrgcn.cli import main
-from vrgcn.cli.tune import _print_result
+from vrgcn.cli.tune import print_result
 from vrgcn.data.store import save_graph
 from vrgcn.tasks.metrics import METRICS
 from vrgcn.training.trainer import Trainer
@@ -123,7 +123,7 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
             standings=[SimpleNamespace(gain=0.0125)],
             average=object(),
         )
-        _print_result(found, Path("found"))
+        print_result(found, Path("found"))
         return capsys.readouterr().out
 
     compared = "validation accuracy 0.9123, of the settings that were given 0.8000"

@@ -23,9 +23,9 @@ from vrgcn import (
     save_graph,
 )
 from vrgcn.costs.epoch_cost import epoch_costs
+from vrgcn.costs.wording import cost_line
 from vrgcn.graph.propagation import mean
 from vrgcn.graph.sparse import CSR, stored
-from vrgcn.pages.costs import cost_line
 from vrgcn.targets.finding import find_target
 from vrgcn.training.batches import build_minibatches
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import small_graph
 from vrgcn import save_graph
-from vrgcn.cli import early_checks
+from vrgcn.runs import run_settings
 from vrgcn.training import tracking
 
 FLAGS = ("--epochs", 3, "--hidden", 8, "--no-baseline")
@@ -54,7 +54,7 @@ class Book:
 def book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[Book]:
     kind = type("Book", (Book,), {"opened": [], "sent": {}, "ends": []})
     monkeypatch.setitem(tracking.TRACKERS, "wandb", ("Weights & Biases", kind))
-    monkeypatch.setattr(early_checks, "find_spec", lambda name: object())
+    monkeypatch.setattr(run_settings, "find_spec", lambda name: object())
     monkeypatch.chdir(tmp_path)
     save_graph(small_graph(), tmp_path / "graph")
     return kind
@@ -103,7 +103,7 @@ def test_nothing_is_sent_unasked_and_a_missing_package_is_named(
 ) -> None:
     assert vrgcn("train", "graph", *FLAGS, "--out", "run")[0] == 0
     assert book.opened == []
-    monkeypatch.setattr(early_checks, "find_spec", lambda name: None)
+    monkeypatch.setattr(run_settings, "find_spec", lambda name: None)
     code, _, err = vrgcn("train", "graph", *FLAGS, "--mlflow", "mine", "--out", "other")
     assert code == 1
     assert "--mlflow: needs mlflow: pip install 'vrgcn[mlflow]'" in err

@@ -21,6 +21,7 @@ from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable, without_password
 from vrgcn.files.setting_names import flags_in_messages
+from vrgcn.runs.interrupts import Interrupted
 
 COMMANDS: dict[str, Command] = {
     "import": Command(
@@ -183,6 +184,8 @@ def _run(name: str, flags: list[str]) -> bool:
             text = f"there is not enough memory for this: {text or 'an allocation failed'}"
         print("vrgcn: error:", printable(without_password(text), keep="\n"), file=sys.stderr)
         sys.exit(1)
+    except Interrupted as stop:  # the run has printed what it kept
+        sys.exit(128 + stop.signal)
     except KeyboardInterrupt:
         print("vrgcn: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data.tables.spec import check_split_seed
-from vrgcn.files.printable import printable
-from vrgcn.pages.destination import check_suffix, check_writable
+from vrgcn.files.destination import check_suffix, check_writable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.targets.spec import TargetSpec
 
 

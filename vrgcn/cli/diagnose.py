@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import ConfigFile
 from vrgcn.data.sources import find_source
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
+from vrgcn.files.destination import PAGES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.files.settings import AUTO
 from vrgcn.models.config import ModelConfig
-from vrgcn.pages.destination import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.runs.settings import Settings
@@ -111,10 +110,10 @@ def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
 
 def run(options: DiagnoseOptions) -> None:
     """Train a few epochs, compare the estimators, print the tables and write the page."""
+    from vrgcn.costs.wording import exact_advice
     from vrgcn.diagnostics.advice import advise
     from vrgcn.diagnostics.diagnosis import REFERENCE
     from vrgcn.engine.devices import use_threads
-    from vrgcn.pages.costs import exact_advice
     from vrgcn.pages.diagnosis import page, print_diagnosis
     from vrgcn.pages.figures import check_figure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from vrgcn.files.destination import check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.pages.destination import check_writable
 
 
 def check_method(method: str) -> None:
@@ -15,12 +15,6 @@ def check_method(method: str) -> None:
         raise InputError(
             "--method metis: needs pymetis: pip install 'vrgcn[partition]', or choose ldg"
         )
-
-
-def check_tracker(name: str) -> None:
-    """Raise if the package of a tracker of runs is not installed."""
-    if find_spec(name) is None:
-        raise InputError(f"--{name}: needs {name}: pip install 'vrgcn[{name}]'")
 
 
 def check_new(path: Path, what: str = "name") -> None:
@@ -43,13 +37,3 @@ def check_file(path: Path, flag: str) -> None:
         if table and Path(file).is_file():
             hint = f"; a table of a database begins with its scheme, such as sqlite:///{path}"
         raise FileNotFoundError(f"{flag}: there is no file {path}{hint}")
-
-
-def check_utf8(path: Path, flag: str, reader: str) -> None:
-    """Raise if a path is not valid UTF-8, because some readers accept only text."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise InputError(
-            f"{flag}: {path} is not UTF-8, and {reader} takes no other paths: rename it"
-        ) from None

@@ -8,7 +8,6 @@ from typing import Literal, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import (
     Device,
     Memory,
@@ -19,8 +18,9 @@ from vrgcn.cli.shared_flags import (
     TrainedRun,
 )
 from vrgcn.data.sources import find_source
+from vrgcn.files.destination import FIGURES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.pages.destination import FIGURES, check_suffix, check_writable
+from vrgcn.files.printable import print_note
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.targets.spec import TargetSpec

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file, check_new
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import (
     Device,
     Memory,
@@ -25,8 +24,9 @@ from vrgcn.cli.shared_flags import (
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.sources import find_source
+from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
-from vrgcn.pages.destination import check_suffix
+from vrgcn.files.printable import print_note
 from vrgcn.runs.run import check_run, parts_of_run
 
 if TYPE_CHECKING:

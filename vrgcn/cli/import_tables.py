@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Self
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.early_checks import check_file, check_new, check_utf8
+from vrgcn.cli.early_checks import check_file, check_new
 from vrgcn.cli.flags import FileWord, Positional, Repeated, field_texts
 from vrgcn.data.databases.url import TableUrl, is_url
 from vrgcn.data.sources import check_graph
 from vrgcn.data.tables.schema import files_of
 from vrgcn.data.tables.spec import ImportSpec
+from vrgcn.files.destination import check_utf8
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import without_password
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data import find_dataset
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.files.sizes import bytes_text
 
 if TYPE_CHECKING:
@@ -74,9 +73,9 @@ def _print_costs(graph: Graph) -> None:
     from vrgcn.costs.choice import choice_by
     from vrgcn.costs.epoch_cost import epoch_costs
     from vrgcn.costs.order import build_for
+    from vrgcn.costs.wording import COST_COLUMNS, cost_rows
     from vrgcn.engine.estimators import ESTIMATORS
     from vrgcn.models.config import ModelConfig
-    from vrgcn.pages.costs import COST_COLUMNS, cost_rows
     from vrgcn.pages.terminal import print_table, text_table
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.objective import build_objective

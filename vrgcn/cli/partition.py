@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_method, check_new
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.files.settings import at_least
 
 if TYPE_CHECKING:

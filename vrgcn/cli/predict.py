@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, opened_sweeps, shown, too_large
 from vrgcn.data.databases.url import Place
+from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
-from vrgcn.pages.destination import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import parts_of_run
 from vrgcn.targets.spec import TargetSpec

@@ -8,11 +8,10 @@ from typing import Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Device, Threads
+from vrgcn.files.destination import PAGES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
-from vrgcn.pages.destination import PAGES, check_suffix, check_writable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.runs.folder import read_config
 
 

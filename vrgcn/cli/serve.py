@@ -8,9 +8,9 @@ from typing import ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
-from vrgcn.cli.notes import print_note
 from vrgcn.cli.shared_flags import Memory, Threads, TrainedRun
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.printable import print_note
 from vrgcn.files.settings import at_least
 from vrgcn.runs.run import check_run
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from vrgcn.cli.flags import Positional, Text, TextOf
 from vrgcn.data.sources import find_source
+from vrgcn.runs.run_settings import RunSettings
 from vrgcn.runs.settings import Settings
 from vrgcn.training.config import TrainConfig
 
@@ -50,10 +51,7 @@ Device = Annotated[str, Text("Device of the model, such as cpu or cuda.")]
 Threads = Annotated[int | None, TextOf(TrainConfig, "threads")]
 
 # Flags that name a TOML file.
-ConfigFile = Annotated[
-    Path | None,
-    Text("TOML file with options; flags override it.\n\nThe file may set any of these options."),
-]
+ConfigFile = Annotated[Path | None, TextOf(RunSettings, "config")]
 
 T = TypeVar("T", bound=Any)
 

@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar
 
-from vrgcn.cli.early_checks import check_tracker
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.data.sources import has_parts
 from vrgcn.distributed.config import DistributedConfig
-from vrgcn.files.settings import at_least
+from vrgcn.runs.config_file import flatten
+from vrgcn.runs.run_settings import TrainSettings
 
 
 @dataclass(frozen=True)
-class TrainOptions(RunOptions):
+class TrainOptions(TrainSettings, RunOptions):
     """Flags of `vrgcn train`."""
 
-    """Group run."""
-    seeds: int | None = None
-    """Number of runs that differ only in the seed.
-
-    The first one has --seed. Each run gets a folder inside the run's folder, and a table shows
-    their means and standard deviations. --time-limit applies to each run."""
-    log: Literal["none", "tensorboard"] = "none"
-    """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
-    wandb: str | None = None
-    """Also send the curve, the settings and the scores to Weights & Biases, as a run of this
-    project. WANDB_MODE=offline keeps them in the run's folder."""
-    mlflow: str | None = None
-    """Also send the curve, the settings and the scores to MLflow, as a run of this experiment,
-    where MLFLOW_TRACKING_URI says."""
-
-    """Group evaluation."""
-    baseline: bool = True
-    """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
-    score."""
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     takes_parts: ClassVar[bool] = True
-    beside: ClassVar[tuple[str, ...]] = (*RunOptions.beside, "baseline")
+    beside: ClassVar[tuple[str, ...]] = ("graph_or_dataset", *TrainSettings.beside)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(2, seeds=self.seeds)
-
-    def checked(self) -> Self:
-        """Raise if the package of a tracker is missing."""
-        for name in ("wandb", "mlflow"):
-            if getattr(self, name) is not None:
-                check_tracker(name)
-        return super().checked()
+    def as_dict(self) -> dict[str, Any]:
+        """Return every setting by name; those of several processes only for a graph in parts."""
+        left_out = () if has_parts(self.graph) else (*flatten(self.distributed),)
+        return {k: v for k, v in super().as_dict().items() if k not in left_out}
 
 
 def run(options: TrainOptions) -> None:
@@ -58,7 +33,10 @@ def run(options: TrainOptions) -> None:
         from vrgcn.cli.train_parts import run_train_parts
 
         run_train_parts(options)
-    else:
-        from vrgcn.cli.train_graph import run_train_graph
+        return
+    from vrgcn.pages.runs.seeds import print_seeds
+    from vrgcn.runs.training import run_training
 
-        run_train_graph(options)
+    folder = run_training(options, verbose=True)
+    if options.seeds is not None:
+        print_seeds(folder)

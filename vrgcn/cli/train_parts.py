@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from vrgcn.cli.notes import print_note
-from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.train import TrainOptions
-from vrgcn.cli.train_graph import summary, what_is_kept
 from vrgcn.distributed.checkpoints import PartCheckpoints
 from vrgcn.distributed.group import Group, joined, under_torchrun
 from vrgcn.distributed.parts import Part, load_part, part_facts, read_parts
@@ -24,16 +21,17 @@ from vrgcn.distributed.watching import PartWatch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
+from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
 from vrgcn.runs.former import former_model
-from vrgcn.runs.interrupts import Interrupted, stop_requests
+from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.record import recorded
 from vrgcn.runs.resume import nothing_left, refuse_changes
+from vrgcn.runs.training import end_told, summary
 from vrgcn.training.listener import Callbacks, Listener, Listeners
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.result import TrainResult
@@ -108,12 +106,8 @@ def _run(options: TrainOptions, group: Group) -> None:
         # The first process locks the folder; if that fails, all processes raise.
         group.by_first(lambda: _begin(options, group, stack))
         folder = _folder(options)
-        try:
+        with end_told(folder) if group.first else nullcontext():
             _train(options, group, part, watch, folder)
-        except Interrupted as stop:
-            if group.first:
-                print(f"\n{printable(str(stop))}\n{what_is_kept(folder)}")
-            sys.exit(128 + stop.signal)
 
 
 def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
@@ -153,7 +147,7 @@ def _goes_on(options: TrainOptions, group: Group) -> bool:
 
 
 def _begin(options: TrainOptions, group: Group, stack: ExitStack) -> None:
-    folder = stack.enter_context(run_folder(options))
+    folder = stack.enter_context(options.folder())
     group.note(_begun(folder))  # after an earlier run in the folder is removed
 
 

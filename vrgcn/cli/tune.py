@@ -2,131 +2,41 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from vrgcn.cli.notes import print_note
-from vrgcn.cli.run_folder import run_folder
 from vrgcn.cli.run_options import RunOptions
-from vrgcn.files.printable import printable
-from vrgcn.files.settings import at_least
-from vrgcn.models.config import ModelConfig
-from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, RESULT, remove_card, resumable
-from vrgcn.runs.settings import SEARCHED_MODEL
-from vrgcn.tuning.space import SPACE, check_names, searched
+from vrgcn.files.printable import print_note, printable
+from vrgcn.runs.folder import AVERAGED, BEST
+from vrgcn.tuning.settings import TuneSettings
 
 if TYPE_CHECKING:
     from vrgcn.tuning.tuner import TuneResult
 
-_OF_SEARCH = ("trials", "search", "baselines")  # flags that single runs do not have
-
 
 @dataclass(frozen=True)
-class TuneOptions(RunOptions):
+class TuneOptions(TuneSettings, RunOptions):
     """Flags of `vrgcn tune`: the settings that are tried first, and the settings that are not
     searched."""
 
-    model: ModelConfig = field(default_factory=lambda: SEARCHED_MODEL)
-    name: str | None = None
-    """Name of the search. None: the name of the graph with -tuned."""
-    resume: Path | None = None
-    """Folder of a search to resume.
-
-    The search was stopped or killed. It resumes with its own options. With more --trials or a
-    longer --time-limit, a finished search can be resumed too."""
-
-    """Group search: what is tried, and how often."""
-    trials: int | None = None
-    """Maximum number of settings to try.
-
-    None: 40, or as many as --time-limit allows, which includes the time for baselines."""
-    search: tuple[str, ...] = tuple(SPACE)
-    """Settings to vary; the others keep their given values.
-
-    Pairs have others, such as decoder, loss and negatives; all of these unless some are named."""
-    baselines: bool = True
-    """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
-    the time; for pairs, score simple rules."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        at_least(1, trials=self.trials)
-        check_names(self.search)
-
-    def usual_name(self, estimator: str) -> str:
-        """Return the default name of a search."""
-        return f"{self.graph_name}-tuned"
+    beside: ClassVar[tuple[str, ...]] = RunOptions.beside
 
 
 def run(options: TuneOptions) -> None:
     """Search as the options say, or resume a search."""
-    from vrgcn.engine.devices import find_device
-    from vrgcn.runs.config_file import write_settings
-    from vrgcn.runs.interrupts import Interrupted
-    from vrgcn.runs.resume import described, nothing_left
-    from vrgcn.training.progress import filling_bars
-    from vrgcn.tuning.study import check_optuna
-    from vrgcn.tuning.tune import tune
+    from vrgcn.runs.resume import nothing_left
+    from vrgcn.runs.training import finished_text
+    from vrgcn.tuning.searching import run_search
 
-    check_optuna()
-    find_device(options.train.device)
-    if nothing_left(options, options.resume):
-        print(
-            f"{printable(str(options.resume))} has finished already; with more --trials or a "
-            "longer --time-limit it goes on"
-        )
-        return
-    opened = options.open_graph(filling_bars())
-    graph = opened.graph
-    scaling = "none" if graph.scaling is None else graph.scaling.kind
-    with run_folder(options) as folder:
-        names = searched(options.search, options.spec.kind)
-        print(f"{graph}\nfeatures scaled: {scaling}, searching {', '.join(names)}")
-        print(f"writing to {printable(folder)}")
-        print_note(opened.note)
-        if graph.visible is not None:
-            print(f"no leaks: {'; '.join(graph.visible.rules)}; baselines are fitted to the past")
-        told = described(options, opened.checksum)
-
-        def begin() -> None:
-            (folder / BEST / RESULT).unlink(missing_ok=True)  # unfinished from here on
-            remove_card(folder)
-            write_settings(folder / CONFIG, told)
-
-        if options.resume is None:
-            begin()  # first of all: the options mark the folder as ours if we are killed
-        try:
-            result = tune(
-                graph,
-                options.model,
-                options.train,
-                trials=options.trials,
-                search=options.search,
-                baselines=None if options.baselines else (),
-                folder=folder,
-                options={k: v for k, v in told.items() if k not in _OF_SEARCH},
-                verbose=True,
-                on_begin=begin,
-                on_note=print_note,
-            )
-        except Interrupted as stop:
-            print(f"\n{_what_is_kept(folder)}")
-            sys.exit(128 + stop.signal)
-        except KeyboardInterrupt:
-            print(f"\nstopped early; {_what_is_kept(folder)}")
-            raise
-    _print_result(result, folder)
+    if options.resume is not None and nothing_left(options, options.resume):
+        print(finished_text(options.resume, "trials"))
+    else:
+        print_result(*run_search(options, verbose=True))
 
 
-def _what_is_kept(folder: Path) -> str:
-    if resumable(folder):
-        return f"vrgcn tune --resume {printable(folder)} goes on with it"
-    return "nothing was kept"
-
-
-def _print_result(result: TuneResult, folder: Path) -> None:
+def print_result(result: TuneResult, folder: Path) -> None:
+    """Print what a search found, and the commands that go on with it."""
     print(result)
     first, metric = result.trials[0], result.result.metric
     if result.best.number == first.number:

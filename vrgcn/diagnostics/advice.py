@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from vrgcn.costs.wording import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.samplers import sampler_class, size_of
@@ -27,20 +27,6 @@ BETTER = 1.5  # times smaller added error of the gradient makes another estimato
 DROWNED = 2.0  # times the added noise: above, the noise of exact training itself dominates
 SAMPLING = "ns"  # the baseline for noise
 NOTHING = "nothing to change"
-
-
-class Advice(NamedTuple):
-    """One piece of advice.
-
-    action: what to do; reason: what was measured. Both lack a capital at the start and a full stop,
-        so that they fit on a line of their own or into a sentence.
-    """
-
-    action: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {self.action}"
 
 
 def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:

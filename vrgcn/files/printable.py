@@ -28,6 +28,12 @@ def printable(name: str | Path, keep: str = "") -> str:
     )
 
 
+def print_note(text: object | None) -> None:
+    """Print a note, information that needs no action, if there is one."""
+    if text is not None:
+        print("note:", printable(str(text), keep="\n"))
+
+
 def shortened(text: str, most: int) -> str:
     """The text, or its beginning if it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-from vrgcn.diagnostics.advice import Advice
+from vrgcn.costs.wording import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.staleness import Bin, Staleness
 from vrgcn.engine.estimators import find_estimator

@@ -1,4 +1,4 @@
-"""`tune`: finds settings that score well on the validation nodes of a graph."""
+"""A search on a graph: finds settings that score well on its validation nodes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 TRIALS_BY_DEFAULT = 40
 
 
-def tune(
+def search_models(
     graph: Graph,
     model: ModelConfig | None = None,
     config: TrainConfig | None = None,
@@ -69,8 +69,7 @@ def tune(
     on_begin: Callable[[], None] = lambda: None,
     on_note: Callable[[str], None] = print,
 ) -> TuneResult:
-    """Search for models that score well on the validation nodes: baselines first, then networks,
-    and finally an average of those that predict best together.
+    """Search for models on a graph whose features are scaled and that is split.
 
     model, config: the settings that are tried first, and of all that is not searched; None: those
         that `vrgcn train` takes on this graph, first without learned rows, then with them

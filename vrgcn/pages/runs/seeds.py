@@ -7,8 +7,9 @@ from pathlib import Path
 from statistics import fmean
 
 from vrgcn.pages.page import Page
-from vrgcn.pages.runs.records import NONE, RunRecord
-from vrgcn.runs.folder import SEED
+from vrgcn.pages.runs.records import NONE, RunRecord, read_runs
+from vrgcn.pages.terminal import print_table, text_table
+from vrgcn.runs.folder import SEED, member_runs
 from vrgcn.training.wording import deviation
 
 
@@ -80,3 +81,10 @@ def _mean(values: Sequence[float], text: Callable[[float], str]) -> str:
         return NONE
     spread = deviation(values)
     return text(fmean(values)) + ("" if spread is None else f" ± {text(spread)}")
+
+
+def print_seeds(folder: Path) -> None:
+    """Print the table of the runs in a folder."""
+    runs = read_runs(member_runs(folder))
+    title = f"{folder}: {len(runs)} seeds, mean ± standard deviation"
+    print_table(text_table(title, seed_columns(runs), seed_rows(runs)))

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from vrgcn.costs.choice import hardly_more
 from vrgcn.costs.epoch_cost import Cost, counted
-from vrgcn.diagnostics.advice import Advice
 from vrgcn.files.setting_names import setting
 from vrgcn.files.sizes import bytes_text
 
 COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
+
+
+class Advice(NamedTuple):
+    """One piece of advice.
+
+    action: what to do; reason: what was measured. Both lack a capital at the start and a full stop,
+        so that they fit on a line of their own or into a sentence.
+    """
+
+    action: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.action}"
 
 
 def cost_rows(costs: Mapping[str, Cost]) -> list[Sequence[str]]:

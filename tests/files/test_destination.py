@@ -2,7 +2,7 @@
 
 import pytest
 
-from vrgcn.pages.destination import check_out, check_out_folder
+from vrgcn.files.destination import check_out, check_out_folder
 
 
 def test_a_place_that_can_be_written_is_made(tmp_path):

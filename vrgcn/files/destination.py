@@ -57,3 +57,13 @@ def check_out_folder(folder: Path) -> None:
         raise type(error)(
             f"{setting('out')}: cannot make the folder {folder}: {error.strerror}"
         ) from None
+
+
+def check_utf8(path: Path, flag: str, reader: str) -> None:
+    """Raise if a path is not valid UTF-8, because some readers accept only text."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{flag}: {path} is not UTF-8, and {reader} takes no other paths: rename it"
+        ) from None

@@ -1,0 +1,223 @@
+"""Settings of `vrgcn train` and `vrgcn tune`: the model and the graph, and the folder of the run.
+
+No torch here: a folder that could not be written is refused before anything is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
+
+from vrgcn.data.sources import find_source, has_parts
+from vrgcn.data.tables.spec import check_split_seed
+from vrgcn.files.destination import check_utf8, check_writable
+from vrgcn.files.mistakes import InputError
+from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.settings import at_least
+from vrgcn.files.writing import explained, make_folder
+from vrgcn.runs.config_file import build, check_known, setting_types
+from vrgcn.runs.folder import check_free, claimed
+from vrgcn.runs.given import file_values
+from vrgcn.runs.resume import refuse_changes
+from vrgcn.runs.settings import Settings
+from vrgcn.targets.usual import with_usual
+
+R = TypeVar("R", bound="RunSettings")
+
+RUNS = Path("runs")  # the folder of runs without --out
+
+
+@dataclass(frozen=True)
+class RunSettings(Settings):
+    """The model, the graph and the folder of the run."""
+
+    """Group run: folder, options from a file, and logs."""
+    name: str | None = None
+    """Name of the run. None: made of graph, model and estimator."""
+    out: Path | None = None
+    """Folder to write the run to.
+
+    It must not exist yet. None: runs/NAME."""
+    resume: Path | None = None
+    """Folder of a run to resume.
+
+    The run was stopped or killed. It resumes with its own options from its newest checkpoint. With
+    more --epochs, a finished run can be resumed too."""
+    overwrite: bool = False
+    """Start over if the folder already holds a run.
+
+    The files of that run are removed first."""
+    config: Path | None = None
+    """TOML file with options; flags override it.
+
+    The file may set any of these options."""
+
+    beside: ClassVar[tuple[str, ...]] = ("name", "out", "resume", "overwrite", "config")
+
+    def __post_init__(self) -> None:
+        if self.resume is None:  # older runs may have been started without a seed
+            check_split_seed(self.spec.split_seed, self.spec.ratio)
+
+    def checked(self) -> Self:
+        """Raise if the folder could not be written or holds another run."""
+        for name, path in (("graph", self.graph), ("data_root", self.data_root)):
+            if path is not None:
+                check_utf8(path.resolve(), setting(name), "config.toml")
+        check_writable(self.out or self.resume or RUNS)
+        if self.resume is not None:
+            if self.out is not None or self.name is not None or self.overwrite:
+                others = (setting("out"), setting("name"), setting("overwrite", True))
+                raise InputError(
+                    f"{setting('resume')} goes on in the run's own folder: no {', '.join(others)}"
+                )
+            refuse_changes(self, self.resume)
+        # With several processes, only the first checks the folder, before it writes to it.
+        if not has_parts(self.graph) and self.out is not None and self.out.is_dir():
+            check_free(self.out, self.overwrite)
+        return self
+
+    @property
+    def graph_name(self) -> str:
+        """Name of the graph, for the names of runs on it."""
+        return self.dataset or (self.graph.name if self.graph else "")
+
+    def usual_name(self, estimator: str) -> str:
+        """Return the default name of a run. estimator: the one that the run uses"""
+        predicted = "" if self.spec.labels else f"{self.spec.predict}-"
+        name = f"{self.graph_name}-{predicted}{self.model.model}"
+        return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
+
+    @property
+    def looks_at_neighbours(self) -> bool:
+        """True if P is not the identity. For an MLP it is, and the estimator plays no part."""
+        from vrgcn.models.models import MODELS
+
+        kind = MODELS.get(self.model.model)  # LightGCN is none of them
+        meant = None if kind is None else kind.propagation
+        return (self.train.propagation or meant) != "identity"
+
+    @contextmanager
+    def folder(self, estimator: str | None = None) -> Iterator[Path]:
+        """Yield the folder of the run, locked for this process: a new one, one that is started
+        over, or the one to resume.
+
+        estimator: the one that the run uses, for its name
+        """
+        folder = self.resume or self.out or self._named(estimator or self.train.estimator)
+        with claimed(folder, resume=self.resume is not None, overwrite=self.overwrite) as claim:
+            yield claim
+
+    def _named(self, estimator: str) -> Path:
+        """Return the folder of the run's name, or a new one with a number if the name is taken."""
+        name = self.usual_name(estimator) if self.name is None else self.name
+        folder, number = RUNS / name, 1
+        if self.overwrite:
+            return folder
+        with explained(folder):
+            make_folder(folder.parent)
+        while True:
+            try:
+                with explained(folder):
+                    folder.mkdir()  # only one process succeeds
+            except FileExistsError:
+                number += 1
+                folder = RUNS / f"{name}-{number}"
+            else:
+                return folder
+
+
+@dataclass(frozen=True)
+class TrainSettings(RunSettings):
+    """Settings of `vrgcn train`."""
+
+    """Group run."""
+    seeds: int | None = None
+    """Number of runs that differ only in the seed.
+
+    The first one has --seed. Each run gets a folder inside the run's folder, and a table shows
+    their means and standard deviations. --time-limit applies to each run."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
+    wandb: str | None = None
+    """Also send the curve, the settings and the scores to Weights & Biases, as a run of this
+    project. WANDB_MODE=offline keeps them in the run's folder."""
+    mlflow: str | None = None
+    """Also send the curve, the settings and the scores to MLflow, as a run of this experiment,
+    where MLFLOW_TRACKING_URI says."""
+
+    """Group evaluation."""
+    baseline: bool = True
+    """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
+    score."""
+
+    beside: ClassVar[tuple[str, ...]] = (*RunSettings.beside, "baseline")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(2, seeds=self.seeds)
+
+    def checked(self) -> Self:
+        """Raise, too, if the package of a tracker is missing."""
+        for name in ("wandb", "mlflow"):
+            if getattr(self, name) is not None and find_spec(name) is None:
+                raise InputError(f"{setting(name)}: needs {name}: pip install 'vrgcn[{name}]'")
+        return super().checked()
+
+
+def given_settings(
+    kind: type[R],
+    graph: object,
+    values: Mapping[str, Any],
+    *,
+    resume: bool | str | Path,
+    kept: bool = False,
+) -> R:
+    """Return the settings that arguments of Python stand for, as a command builds them of flags.
+
+    graph: a folder, the name of a data set, a `Graph`, or None
+    values: the other arguments by name
+    resume: the folder of a run to resume; True: that of `out`
+    kept: True for a `Graph`, which will be written to the folder of the run
+    """
+    types = setting_types(kind)
+    given = {
+        name: _as_path(value, types[name])
+        for name, value in values.items()
+        if check_known(name, types)
+    }
+    if resume is not False:
+        folder = given.pop("out", None) if resume is True else Path(resume)
+        if folder is None:
+            name = setting("out", Placeholder("FOLDER"))
+            raise InputError(f"{setting('resume', True)}: say which run goes on: {name}")
+        given["resume"] = folder
+    if kept:
+        given |= {"dataset": None, "graph": None}
+    elif graph is not None:
+        given |= _source(graph, given)
+    read = file_values(kind, given) | given
+    settings = build(kind, read if "resume" in given else with_usual(read))
+    if not kept:
+        find_source(settings.dataset, settings.graph)
+    return settings.checked()
+
+
+def _source(graph: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that name the graph of a word or a folder."""
+    if not isinstance(graph, str | Path):
+        raise TypeError(
+            "graph takes a Graph, the folder that `vrgcn import` wrote, or the name of a data set, "
+            f"not {type(graph).__name__}; Graph.from_pyg, from_pandas and from_tables make a Graph"
+        )
+    return find_source(given.get("dataset"), None, str(graph))._asdict()
+
+
+def _as_path(value: Any, hint: Any) -> Any:
+    """Return a text as a path if the setting is one."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return Path(value) if isinstance(value, str) and Path in kinds else value
