@@ -27,7 +27,7 @@ from torch import Tensor
 from lab.studies.gowalla import Curve
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.data import root_folder
-from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.pairs.rules import simple_rules
 
 METRIC = "hits@20"
@@ -115,8 +115,8 @@ def main() -> None:
         told = ""
         if not options.validate:
             z = predict(model, graph)
-            scorer = EmbeddedPairs(model.decoder, z, pairs.targets)
-            run["test"] = score_pairs(scorer, pairs, "test", (METRIC,))[METRIC]
+            scorer = EmbeddedEdges(model.decoder, z, pairs)
+            run["test"] = score_edges(scorer, pairs, "test", (METRIC,))[METRIC]
             told = f"  test {100 * run['test']:.2f}"
         print(f"seed {seed}  validation {100 * val:.2f}{told}  {seconds:.0f} CPU s", flush=True)
         runs.append(run)
@@ -130,7 +130,7 @@ def main() -> None:
     print(f"Hits@20  {statistics.mean(values):.2f} ± {deviation:.2f}  published: {published}")
     if options.rules:
         for name, rule in simple_rules(pairs).items():
-            print(name, f"{100 * score_pairs(rule, pairs, 'test', (METRIC,))[METRIC]:.2f}")
+            print(name, f"{100 * score_edges(rule, pairs, 'test', (METRIC,))[METRIC]:.2f}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import statistics
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import torch
@@ -27,11 +27,12 @@ from torch import Tensor
 from vrgcn.data import root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
+from vrgcn.pairs.decoders import Decoder
+from vrgcn.pairs.ranking import OF_TRIPLES, EmbeddedEdges, pair_metric, score_edges
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.usual import with_usual
 from vrgcn.triples.queries import Asked, QuerySource
-from vrgcn.triples.ranking import METRICS, EmbeddedTriples, score_triples
 from vrgcn.triples.rules import simple_rules
 from vrgcn.triples.split import split_triples
 
@@ -86,11 +87,11 @@ def measured(
         of.source = KnowsHeldOut(of.edges.triples, of.loss_name, found.train.negatives)
     result = job.train()
     seconds = time.process_time() - start
-    triples, decoder = graph.triples, job.model.decoder
+    triples, decoder = graph.triples, cast(Decoder, job.model.decoder)
     assert triples is not None
-    scorer = EmbeddedTriples(decoder, predict(job.model, graph, kind="all"))  # type: ignore[arg-type]
+    scorer = EmbeddedEdges(decoder, predict(job.model, graph, kind="all"), triples)
     return {
-        **{split: score_triples(scorer, triples, split) for split in splits},
+        **{split: score_edges(scorer, triples, split, OF_TRIPLES) for split in splits},
         "cpu_seconds": seconds,
         "epoch": result.epoch,
         "curve": [(point.epoch, point.val) for point in result.curve],
@@ -106,8 +107,8 @@ def told(values: list[float]) -> str:
 
 def line(title: str, runs: list[dict[str, Any]], split: str) -> str:
     scores = "  ".join(
-        f"{metric.title} {told([run[split][name] for run in runs])}"
-        for name, metric in METRICS.items()
+        f"{pair_metric(name).title} {told([run[split][name] for run in runs])}"
+        for name in OF_TRIPLES
     )
     return f"{split:5} {title:18} {scores}"
 
@@ -126,7 +127,9 @@ def main() -> None:
     print(graph, flush=True)
     for title, rule in simple_rules(graph.triples).items():
         for split in splits:
-            print(line(title, [{split: score_triples(rule, graph.triples, split)}], split))
+            print(
+                line(title, [{split: score_edges(rule, graph.triples, split, OF_TRIPLES)}], split)
+            )
     runs: dict[str, list[dict[str, Any]]] = {}
     for way in options.ways:
         runs[way] = []

@@ -19,7 +19,7 @@ import torch
 
 from lab.studies.pair_ways import RATED, movies
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict
-from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.pairs.rules import simple_rules
 
 NAMES = ("auc", "recall@20", "ndcg@20")
@@ -65,8 +65,8 @@ def tested(graph: Graph, decoder: str, config: dict[str, Any], temperatures: lis
         print(f"{decoder} at {temperature}: validation {val:.4f}, {seconds:.0f} CPU s", flush=True)
         found.append((val, model))
     model = max(found, key=lambda each: each[0])[1]
-    scorer = EmbeddedPairs(model.decoder, predict(model, graph, kind="all"), graph.pairs.targets)
-    return score_pairs(scorer, graph.pairs, "test", NAMES)
+    scorer = EmbeddedEdges(model.decoder, predict(model, graph, kind="all"), graph.pairs)
+    return score_edges(scorer, graph.pairs, "test", NAMES)
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def main() -> None:
             found = tested(graph, decoder, config, options.temperatures)
             scores.setdefault(decoder, []).append(found)
         for name, rule in simple_rules(graph.pairs).items():
-            scores.setdefault(name, []).append(score_pairs(rule, graph.pairs, "test", NAMES))
+            scores.setdefault(name, []).append(score_edges(rule, graph.pairs, "test", NAMES))
     for title, rows in scores.items():
         means = (f"{name} {statistics.mean(row[name] for row in rows):.4f}" for name in NAMES)
         print(title, "  ".join(means))

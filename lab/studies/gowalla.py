@@ -25,7 +25,7 @@ import torch
 
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.data import root_folder
-from vrgcn.pairs.ranking import EmbeddedPairs, Scorer, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, Scorer, score_edges
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.training.state import Epoch
 
@@ -105,7 +105,7 @@ def trained(
 
 def scored(scorer: Scorer, graph: Graph) -> dict[str, float]:
     assert graph.pairs is not None
-    return score_pairs(scorer, graph.pairs, "test", NAMES)
+    return score_edges(scorer, graph.pairs, "test", NAMES)
 
 
 def main() -> None:
@@ -136,7 +136,7 @@ def main() -> None:
         }
         if not options.validate:
             z = predict(model, graph, kind="all")
-            run["scores"] = scored(EmbeddedPairs(model.decoder, z, pairs.targets), graph)
+            run["scores"] = scored(EmbeddedEdges(model.decoder, z, pairs), graph)
             told = "  ".join(f"{name} {value:.4f}" for name, value in run["scores"].items())
             print(f"seed {seed}  {told}  {seconds:.0f} CPU seconds of training", flush=True)
         runs.append(run)

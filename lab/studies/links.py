@@ -17,7 +17,7 @@ from typing import Any
 
 from vrgcn import predict
 from vrgcn.data import root_folder
-from vrgcn.pairs.ranking import EmbeddedPairs, Scorer, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, Scorer, score_edges
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
@@ -40,11 +40,9 @@ def measured(dataset: str, seed: int, settings: dict[str, Any]) -> dict[str, Any
     result = job.train()
     seconds = time.process_time() - start
     decoder: Any = job.model.decoder
-    scorers: dict[str, Scorer] = {
-        "model": EmbeddedPairs(decoder, predict(job.model, graph), pairs.targets)
-    }
+    scorers: dict[str, Scorer] = {"model": EmbeddedEdges(decoder, predict(job.model, graph), pairs)}
     scores = {
-        name: score_pairs(scorer, pairs, "test", NAMES)
+        name: score_edges(scorer, pairs, "test", NAMES)
         for name, scorer in (scorers | simple_rules(pairs)).items()
     }
     return {

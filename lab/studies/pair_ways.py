@@ -45,7 +45,7 @@ from vrgcn import Graph, PairModel, TrainConfig, predict, split_pairs
 from vrgcn.data import root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.building import build_network
 from vrgcn.runs.config_file import build
@@ -321,8 +321,8 @@ def compare_own_edges(
         tried = [trained(problem, way, used, rate, budget, **more) for rate in rates]
         model, clock = max(tried, key=lambda one: max(score for _, score in one[1].points))
         z = _embeddings(model, problem.graph)
-        scorer = EmbeddedPairs(model.decoder, z, pairs.targets)
-        test = score_pairs(scorer, pairs, "test", (metric,))[metric]
+        scorer = EmbeddedEdges(model.decoder, z, pairs)
+        test = score_edges(scorer, pairs, "test", (metric,))[metric]
         val = max(score for _, score in clock.points)
         epochs = len(clock.points)
         found[rule] = {"val": val, "test": test, "epochs": epochs, "cpu": clock.seconds}

@@ -35,7 +35,7 @@ from torch_geometric.utils import negative_sampling
 from lab.studies.pair_ways import Problem, pubmed, seconds_to, trained
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.pair_settings import NODES, PAIRS
 
 Points = list[tuple[float, float]]
@@ -77,8 +77,8 @@ class Timed:
         assert pairs is not None
         with torch.no_grad():
             z = self.model(self.graph.features, self.matrix)
-        scorer = EmbeddedPairs(DECODERS["dot"](WIDTH, False), z, pairs.targets)
-        self.points.append((self.seconds, score_pairs(scorer, pairs, "val", ("auc",))["auc"]))
+        scorer = EmbeddedEdges(DECODERS["dot"](WIDTH, False), z, pairs)
+        self.points.append((self.seconds, score_edges(scorer, pairs, "val", ("auc",))["auc"]))
         self._start = time.process_time()
 
 

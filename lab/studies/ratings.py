@@ -73,7 +73,7 @@ def measured(graph: Path, seed: int, settings: dict[str, Any]) -> dict[str, Any]
     seconds = time.process_time() - start
     decoder: Any = job.model.decoder
     embeddings = predict(job.model, opened, kind="all")
-    scorers: dict[str, ValueScorer] = {"model": EmbeddedValues(decoder, embeddings, pairs.targets)}
+    scorers: dict[str, ValueScorer] = {"model": EmbeddedValues(decoder, embeddings, pairs)}
     return {
         "scores": {
             name: {split: score_values(scorer, pairs, split) for split in ("val", "test")}

@@ -40,11 +40,9 @@ from vrgcn.inference.predictions import predictions
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.ranking import EmbeddedPairs
 from vrgcn.pairs.split import split_pairs
-from vrgcn.pairs.values import EmbeddedValues
+from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
-from vrgcn.triples.ranking import EmbeddedTriples
 from vrgcn.triples.split import split_triples
 
 Case = tuple[Graph, SavedModel]
@@ -233,14 +231,9 @@ def _use(graph: Graph, saved: SavedModel) -> None:
         if graph.task == "classes":
             predictions(saved, graph).to_arrow(coverage=None)
         return
-    if graph.triples is not None:
-        EmbeddedTriples(model.decoder, outputs).score(graph.triples.test)
-    elif graph.pairs is not None:
-        values = graph.pairs.target is not None
-        scorer = (EmbeddedValues if values else EmbeddedPairs)(
-            model.decoder, outputs, graph.pairs.targets
-        )
-        scorer.score(graph.pairs.test)
+    edges = scored_edges(graph)
+    if edges is not None:
+        edges.scorer(model.decoder, outputs).score(edges.predicted.test)
 
 
 MODELS: dict[str, Target] = {

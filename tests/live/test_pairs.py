@@ -15,7 +15,7 @@ from vrgcn.live.live import Live
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalSAGE
 from vrgcn.pairs.best import best_partners
-from vrgcn.pairs.ranking import EmbeddedPairs
+from vrgcn.pairs.ranking import EmbeddedEdges
 
 
 def recommended(saved: SavedModel, graph: Graph, source: int, top: int) -> list[tuple[int, float]]:
@@ -24,7 +24,7 @@ def recommended(saved: SavedModel, graph: Graph, source: int, top: int) -> list[
     assert pairs is not None
     model: Any = saved.model
     embeddings = predict(saved, graph, kind="all")
-    scorer = EmbeddedPairs(model.decoder, embeddings, pairs.targets)
+    scorer = EmbeddedEdges(model.decoder, embeddings, pairs)
     first = torch.tensor([pairs.sources.start + source])
     [best] = best_partners(scorer, pairs, first, top)
     return [

@@ -13,7 +13,7 @@ from tests.pairs.test_relations import BOUGHT, store
 from tests.pairs.test_split import pairs_of
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
-from vrgcn.pairs.ranking import EmbeddedPairs, collapse_note
+from vrgcn.pairs.ranking import EmbeddedEdges, collapse_note
 
 WIDTH = 8
 SETTINGS: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_a_ranking_adds_the_logs_of_the_numbers_of_training_pairs(ways: dict[str
     z = predict(model, graph, kind="all")
     assert z.shape == (graph.num_nodes, WIDTH + 1)
     counts = torch.bincount(pairs.train.flatten(), minlength=graph.num_nodes).clamp(min=1)
-    found = EmbeddedPairs(model.decoder, z, pairs.targets).score(pairs.test) / 0.2
+    found = EmbeddedEdges(model.decoder, z, pairs).score(pairs.test) / 0.2
     u, v = pairs.test.t()
     cosines = F.cosine_similarity(z[u, :-1], z[v, :-1])
     assert torch.allclose(found, cosines / 0.2 + counts[u].log() + counts[v].log(), atol=1e-4)

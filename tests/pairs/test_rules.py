@@ -14,7 +14,7 @@ from vrgcn import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs import factors, graph_filter
 from vrgcn.pairs.graph_filter import GraphFilter, through_sources
-from vrgcn.pairs.ranking import score_pairs
+from vrgcn.pairs.ranking import score_edges
 from vrgcn.pairs.rules import MatrixFactorisation, simple_rules
 from vrgcn.pairs.split import split_pairs
 
@@ -59,7 +59,7 @@ def test_factors_are_the_singular_vectors(make, width: int, monkeypatch) -> None
 def test_few_rounds_find_what_users_like_and_the_same_bits_again() -> None:
     pairs = tastes()
     found = MatrixFactorisation(pairs, 2)
-    assert score_pairs(found, pairs, "test", ("auc",))["auc"] > 0.7  # 0.88 if perfect
+    assert score_edges(found, pairs, "test", ("auc",))["auc"] > 0.7  # 0.88 if perfect
     assert torch.equal(found.left, MatrixFactorisation(pairs, 2).left)
 
 

@@ -87,9 +87,8 @@ def test_numbers_are_in_the_unit_and_the_range_of_training_values() -> None:
     decoder.set_scale(torch.tensor([10.0, 30.0]).double())
     raw = decoder.raw(torch.ones(1, 2), torch.ones(1, 2))[0, 0]
     assert decoder(torch.ones(1, 2), torch.ones(1, 2)).item() == pytest.approx(20 + 10 * raw.item())
-    far = EmbeddedValues(
-        decoder, torch.tensor([[100.0, 0.0], [100.0, 0.0], [-100.0, 0.0]]), range(3)
-    )
+    three = Pairs("edges", True, range(3), range(3), *[torch.empty(0, 2).long()] * 3)
+    far = EmbeddedValues(decoder, torch.tensor([[100.0, 0.0], [100.0, 0.0], [-100.0, 0.0]]), three)
     with torch.no_grad():
         decoder.product.fill_(1.0)
     assert far.score(torch.tensor([[0, 1], [0, 2]])).tolist() == [30.0, 10.0]

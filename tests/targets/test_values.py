@@ -46,9 +46,7 @@ def trained(graph: Graph, config: TrainConfig) -> tuple[PairModel, dict[str, flo
     pairs = graph.pairs
     assert pairs is not None
     embeddings = predict(model, graph, kind="all")
-    return model, score_values(
-        EmbeddedValues(model.decoder, embeddings, pairs.targets), pairs, "test"
-    )
+    return model, score_values(EmbeddedValues(model.decoder, embeddings, pairs), pairs, "test")
 
 
 @pytest.mark.parametrize("pair_batches", ["pairs", "nodes"])

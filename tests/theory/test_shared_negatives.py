@@ -28,7 +28,8 @@ from tests.theory.test_pairs import (
     pair_model,
 )
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import KnownPairs, Pairs
+from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import KnownEdges
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.model import PairModel
@@ -161,7 +162,7 @@ def test_a_source_without_a_negative_has_no_pressure(loss: Any, drawn: str) -> N
     assert graph.pairs is not None
     source = made_source(graph, loss, negatives=4)
     u = int(graph.pairs.train[0, 0])
-    known = source.sampler.known.partners.rows(torch.tensor([u])).indices
+    known = source.sampler.known.partners(torch.tensor([u]))[1]
     negatives = known if drawn == "known" else known[:0]
     shared = source.sharing(negatives)
     decoder = DECODERS["dot"](2, True)
@@ -181,7 +182,7 @@ def test_negatives_that_count_as_often_as_they_occur_teach_how_far_pairs_are_fro
     multiplied by a million, so that the true pair itself is a small part of the sum."""
     torch.manual_seed(0)
     of_user, chance = (torch.rand(7, dtype=torch.float64).softmax(0) for _ in range(2))
-    known = KnownPairs.of(
+    known = KnownEdges.of(
         torch.zeros(0, 2, dtype=torch.int64),
         Pairs("r", True, range(1), range(1, 8), *[torch.zeros(0, 2, dtype=torch.int64)] * 3),
     )

@@ -11,11 +11,11 @@ from tests.triples.test_models import network
 from tests.triples.test_split import as_set, knowledge, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.model import PairModel
+from vrgcn.pairs.own_edges import MessageEdges
 from vrgcn.targets.relations import Relations
 from vrgcn.targets.scored import ScoredRelations
 from vrgcn.training.config import TrainConfig
 from vrgcn.triples.batches import QueryBatches
-from vrgcn.triples.own_edges import TripleEdges
 from vrgcn.triples.queries import QuerySource
 from vrgcn.triples.split import split_triples
 
@@ -108,7 +108,7 @@ def test_a_triple_that_is_held_takes_its_own_edge_in_the_other_direction_with_it
         triples.directions.index(f"user-{name}-user") for name in ("follows", "blocks")
     )
     turned = triples.directions.index("user-rev_follows-user")
-    batches.use_edges(TripleEdges(batches.setup, triples).without(torch.tensor([[0, follow, 1]])))
+    batches.use_edges(MessageEdges(batches.setup, triples).without(torch.tensor([[0, follow, 1]])))
     left = messages(batches)
     assert {(s, t) for s, d, t in left if d == follow} == {(2, 3)}
     assert {(s, t) for s, d, t in left if d == turned} == {(3, 2)}

@@ -8,22 +8,24 @@ from torch import Tensor
 
 from tests.triples.test_split import as_set, knowledge, store, triples_of
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.triples import Triples
+from vrgcn.pairs import ranking
 from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.triples import ranking
-from vrgcn.triples.ranking import EmbeddedTriples, OneDirection, score_triples
+from vrgcn.pairs.ranking import OF_TRIPLES, EmbeddedEdges, Rule, score_edges
 from vrgcn.triples.rules import FrequentTargets, OtherRelations
 from vrgcn.triples.split import split_triples
 
 
-class Table:
+class Table(Rule):
     """Scores as an array (directions, nodes, nodes) has them."""
 
-    def __init__(self, scores: Tensor) -> None:
-        self.scores = scores
+    def __init__(self, scores: Tensor, triples: Triples) -> None:
+        self.scores, self.edges = scores, triples
 
-    def against(self, sources: Tensor, directions: Tensor) -> Tensor:
-        return self.scores[directions, sources].clone()
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        targets = self.edges.ends(direction).targets
+        return self.scores[direction, sources, targets.start : targets.stop]
 
 
 @pytest.mark.parametrize("whole", [knowledge(), store()])
@@ -53,13 +55,15 @@ def test_scores_are_means_over_all_orders_of_tied_candidates(
             found.append(sum(place <= k for place in places) / len(places))
     wanted = {"mrr": sum(reciprocal) / len(reciprocal)}
     wanted |= {f"hits@{k}": sum(found) / len(found) for k, found in among.items()}
-    assert score_triples(Table(scores), triples, "test") == pytest.approx(wanted, abs=1e-12)
+    assert score_edges(Table(scores, triples), triples, "test", OF_TRIPLES) == pytest.approx(
+        wanted, abs=1e-12
+    )
 
 
 def test_equal_scores_of_all_candidates_are_no_success() -> None:
     """A collapsed model: the rank of a partner is anything from 1 to about 30."""
     triples = triples_of(split_triples(knowledge(), (0.5, 0.1, 0.4)))
-    scores = score_triples(Table(torch.zeros(6, 30, 30)), triples, "test")
+    scores = score_edges(Table(torch.zeros(6, 30, 30), triples), triples, "test", OF_TRIPLES)
     assert scores["hits@1"] < 0.05
     assert scores["hits@10"] < 0.5
 
@@ -68,13 +72,14 @@ def test_equal_scores_of_all_candidates_are_no_success() -> None:
 def test_scores_of_single_triples_are_those_against_all_nodes(decoder: str) -> None:
     torch.manual_seed(0)
     made = DECODERS[decoder](6, True, 4)
-    scorer = EmbeddedTriples(made, torch.randn(9, 6))
-    triples = torch.cartesian_prod(torch.arange(9), torch.arange(4), torch.arange(9))
-    queries = torch.cartesian_prod(torch.arange(9), torch.arange(4))
-    wanted = scorer.against(*queries.unbind(1)).flatten()
-    assert torch.allclose(scorer.score(triples), wanted, atol=1e-5)
-    by_relation = wanted.view(9, 4, 9)
-    assert not torch.allclose(by_relation[:, 0], by_relation[:, 1])
+    none = torch.empty(0, 3, dtype=torch.int64)
+    spans = torch.tensor([[0, 9]] * 4)
+    triples = Triples(("a", "b", "rev_a", "rev_b"), ("",) * 4, spans, 9, none, none, none)
+    scorer = EmbeddedEdges(made, torch.randn(9, 6), triples)
+    rows = torch.cartesian_prod(torch.arange(4), torch.arange(9), torch.arange(9))[:, [1, 0, 2]]
+    wanted = torch.stack([scorer.against(torch.arange(9), direction) for direction in range(4)])
+    assert torch.allclose(scorer.score(rows), wanted.flatten(), atol=1e-5)
+    assert not torch.allclose(wanted[0], wanted[1])
 
 
 def test_complex_scores_are_those_of_complex_numbers() -> None:
@@ -114,11 +119,11 @@ def small() -> Graph:
 def test_simple_rules_count_training_triples() -> None:
     triples = triples_of(split_triples(small(), (1.0, 0.0, 0.0)))
     assert triples.directions[2] == "node-rev_a-node"
-    frequent = FrequentTargets(triples).against(torch.tensor([5, 5]), torch.tensor([0, 2]))
-    assert frequent.tolist() == [[0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0]]
+    frequent = [FrequentTargets(triples).against(torch.tensor([5]), place)[0] for place in (0, 2)]
+    assert torch.stack(frequent).tolist() == [[0, 1, 0, 1, 0, 1], [1, 0, 1, 0, 1, 0]]
     rule = OtherRelations(triples)
     # Of the nodes that rev_b links, 0-1, 2-3 and 3-5, a links two; of those of rev_a b links two.
-    found = rule.against(torch.tensor([3, 5]), torch.tensor([0, 1]))
+    found = torch.cat([rule.against(torch.tensor([s]), place) for s, place in ((3, 0), (5, 1))])
     assert found[0].argmax().item() == 5
     assert found[0, 5].item() == pytest.approx(2 / 3, abs=1e-5)
     assert found[1].argmax().item() == 4
@@ -128,20 +133,21 @@ def test_simple_rules_count_training_triples() -> None:
 def test_the_best_new_targets_of_one_relation_are_of_the_kind_and_not_known() -> None:
     torch.manual_seed(0)
     triples = triples_of(split_triples(store(), (0.6, 0.2, 0.2)))
-    scorer = EmbeddedTriples(DECODERS["distmult"](6, True, 4), torch.randn(28, 6))
+    scorer = EmbeddedEdges(DECODERS["distmult"](6, True, 4), torch.randn(28, 6), triples)
     true = as_set(triples.both_ways(torch.cat([triples.train, triples.val, triples.test])))
     direction = triples.find("bought")
     sources = torch.tensor([3, 0])
-    scores = scorer.against(sources, torch.full_like(sources, direction))
-    one = OneDirection(scorer, triples, direction)
-    (found,) = best_partners(one, triples.pairs_of(direction), sources, 4)
+    scores = scorer.against(sources, direction)
+    (found,) = best_partners(scorer, triples, sources, 4, direction)
     wanted = []
     for row, source in enumerate(sources.tolist()):
         new = [node for node in range(20, 28) if (source, direction, node) not in true]
-        new.sort(key=lambda node: -scores[row, node].item())
+        new.sort(key=lambda node: -scores[row, node - 20].item())
         wanted += [[source, node] for node in new[:4]]
     assert found.pairs.tolist() == wanted
-    assert torch.allclose(one.score(found.pairs), found.scores)
+    middle = torch.full((len(found.pairs), 1), direction)
+    rows = torch.cat([found.pairs[:, :1], middle, found.pairs[:, 1:]], dim=1)
+    assert torch.allclose(scorer.score(rows), found.scores)
 
 
 def test_relations_are_found_by_name_with_and_without_kinds() -> None:

@@ -15,9 +15,8 @@ from vrgcn import ModelConfig, TrainConfig, tune
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.ranking import score_pairs
+from vrgcn.pairs.ranking import OF_TRIPLES, score_edges
 from vrgcn.pairs.rules import simple_rules
-from vrgcn.triples.ranking import score_triples
 from vrgcn.triples.rules import simple_rules as triple_rules
 from vrgcn.triples.split import split_triples
 from vrgcn.tuning.space import (
@@ -48,7 +47,7 @@ def test_the_best_network_is_kept_and_rules_stand_beside_it(tmp_path: Path) -> N
     assert [each.baseline for each in found.baselines] == list(simple_rules(pairs))
     rules = {each.baseline: each.val for each in found.baselines}
     rule = simple_rules(pairs, 8)["Adamic-Adar"]
-    assert rules["Adamic-Adar"] == score_pairs(rule, pairs, "val", ("auc",))["auc"]
+    assert rules["Adamic-Adar"] == score_edges(rule, pairs, "val", ("auc",))["auc"]
     complete = [trial for trial in found.trials if trial.state == "complete"]
     assert found.best == max(complete, key=lambda trial: trial.val or 0)
     assert found.average is None
@@ -113,7 +112,7 @@ def test_the_edges_of_all_relations_are_searched_without_their_test_triples(
     found = tune(graph, model, config, trials=2, folder=tmp_path / "search", on_note=lambda _: None)
     triples = triples_of(graph)
     assert [each.baseline for each in found.baselines] == list(triple_rules(triples))
-    frequent = score_triples(triple_rules(triples)["frequent targets"], triples, "val")
+    frequent = score_edges(triple_rules(triples)["frequent targets"], triples, "val", OF_TRIPLES)
     assert found.baselines[0].val == frequent["mrr"]
     assert {trial.values["decoder"] for trial in found.trials} == {"distmult", "complex"}
     assert set(found.trials[0].values) == set(TRIPLE_SPACE)

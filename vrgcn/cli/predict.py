@@ -176,12 +176,15 @@ def print_threshold(
 
 def _predict_pairs(options: PredictOptions, file: Place, out: Path) -> str:
     from vrgcn.cli.pair_run import embedded
+    from vrgcn.data.edge_tables import edge_file
 
     with embedded(options) as found:
         edges = found.edges
         rows = edges.read(file, found.graph)
         scores = edges.scorer(found.decoder, found.embeddings).score(rows).cpu()
-        edges.write(out, found.graph, rows, scores)
+        batch = edges.written(found.graph, rows, scores)
+        with edge_file(out, batch.schema) as writer:
+            writer.write_batch(batch)
     return f"exact {edges.noun} of {len(rows):,} {edges.word}"
 
 

@@ -15,6 +15,7 @@ from vrgcn.graph.edges import build_adjacency, kept_entries
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.pairs import EDGES, Pairs
+from vrgcn.graph.predicted_edges import PredictedEdges
 from vrgcn.graph.relations import Relation, Schema, union
 from vrgcn.graph.replacing import changed
 from vrgcn.graph.sparse import CSR, full_precision, layout_word
@@ -467,6 +468,11 @@ class Graph:
 
         return graph_from_networkx(G, features=features, out=out, verbose=verbose, **options)
 
+    @property
+    def predicted(self) -> PredictedEdges | None:
+        """The edges that are to be predicted; None if labels are."""
+        return self.pairs or self.triples
+
     def to_pyg(self) -> Any:
         """The graph as PyG's `Data`, with masks, and edge_weight where it is weighted; as
         `HeteroData` where it has several kinds."""
@@ -477,8 +483,7 @@ class Graph:
     def __repr__(self) -> str:
         labels = find_task(self.task).described(self.num_classes)
         splits = ", ".join(f"{name}={len(self.split(name)):,}" for name in SPLITS)
-        predicted = self.pairs or self.triples
-        told = f"{labels}, {splits}" if predicted is None else str(predicted)
+        told = f"{labels}, {splits}" if self.predicted is None else str(self.predicted)
         kinds = ""
         if self.kinds.named:
             sizes = ", ".join(f"{name} {size:,}" for name, size in self.kinds.sizes.items())

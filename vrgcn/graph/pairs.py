@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from vrgcn.graph.kinds import ONE
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.predicted_edges import Ends, PredictedEdges
 
 EDGES = "edges"  # the name of the one relation of a graph without kinds
 
@@ -29,7 +29,7 @@ class PairTarget:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(PredictedEdges):
     """The pairs of one relation.
 
     relation: its name; EDGES in a graph without kinds
@@ -47,6 +47,9 @@ class Pairs:
     values: of such a column, the values of the pairs, by split: (pairs,) as `Column` has them
     """
 
+    word: ClassVar = "pair"
+    columns: ClassVar = ("source", "target")
+    loops: ClassVar = False
     relation: str
     directed: bool
     sources: range
@@ -63,71 +66,35 @@ class Pairs:
     target: PairTarget | None = None
     values: Mapping[str, Tensor] = field(default_factory=dict)
 
-    def split(self, name: str) -> Tensor:
-        """(pairs, 2) of `train`, `val` or `test`."""
-        pairs: Tensor = getattr(self, name)
-        return pairs
-
     @property
     def num_nodes(self) -> int:
         return max(self.sources.stop, self.targets.stop)
 
-    @cached_property
-    def known(self) -> KnownPairs:
-        """The pairs of all splits, and those that are in none."""
-        aside = [] if self.aside is None else [self.aside]
-        return KnownPairs.of(torch.cat([self.train, self.val, self.test, *aside]), self)
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return (self.relation,)
 
-    @cached_property
-    def known_in_training(self) -> KnownPairs:
-        """The training pairs."""
-        return KnownPairs.of(self.train, self)
+    names = relations
 
-    @cached_property
-    def known_until_val(self) -> KnownPairs:
-        """The training and validation pairs: a validation that left out test pairs would tell the
-        choice of a model which they are."""
-        return KnownPairs.of(torch.cat([self.train, self.val]), self)
+    @property
+    def arguments(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"relation": self.relation, "directed": self.directed}
+        return found if self.target is None else found | {"values": len(self.target.classes)}
+
+    @property
+    def in_no_split(self) -> Tensor:
+        return super().in_no_split if self.aside is None else self.aside
+
+    def ends(self, direction: int = 0) -> Ends:
+        return Ends(self.kinds, self.sources, self.targets)
+
+    def both_ways(self, rows: Tensor) -> Tensor:
+        """(questions, 3) source, 0 and target, ascending by source: the pairs, and their reverses
+        if pairs have no direction."""
+        every = rows if self.directed else torch.cat([rows, rows.flip(1)])
+        sources, targets = every[every[:, 0].argsort(stable=True)].unbind(1)
+        return torch.stack([sources, torch.zeros_like(sources), targets], dim=1)
 
     def __str__(self) -> str:
-        counts = (f"{name} {len(self.split(name)):,}" for name in ("train", "val", "test"))
         what = self.relation if self.target is None else f"{self.relation}.{self.target.name}"
-        return f"pairs of {what}: {', '.join(counts)}"
-
-
-@dataclass(frozen=True, eq=False)
-class KnownPairs:
-    """A set of pairs; of pairs without a direction, each is in it in both.
-
-    partners: (nodes, nodes) CSR, the targets of each source, ascending
-    """
-
-    partners: CSR
-
-    @staticmethod
-    def of(pairs: Tensor, like: Pairs) -> KnownPairs:
-        """The set of these pairs, which have a direction if those of `like` do."""
-        nodes = like.num_nodes
-        if not like.directed:
-            pairs = torch.cat([pairs, pairs.flip(1)])
-        key = torch.unique(pairs[:, 0] * nodes + pairs[:, 1])
-        rows = torch.div(key, nodes, rounding_mode="floor")
-        counts = torch.bincount(rows, minlength=nodes)
-        return KnownPairs(CSR(offsets(counts), key - rows * nodes, None, nodes))
-
-    @cached_property
-    def _keys(self) -> Tensor:
-        """(pairs,) ascending."""
-        return self.partners.row_of_entry * self.partners.columns + self.partners.indices
-
-    def has(self, sources: Tensor, targets: Tensor) -> Tensor:
-        """Whether the pairs of these nodes are in the set, in the shape of both together."""
-        key = sources * self.partners.columns + targets
-        if not len(self._keys):
-            return torch.zeros(key.shape, dtype=torch.bool)
-        place = torch.searchsorted(self._keys, key).clamp_(max=len(self._keys) - 1)
-        return self._keys[place] == key
-
-    def degrees(self) -> Tensor:
-        """(nodes,) how many pairs each node is the source of."""
-        return self.partners.counts
+        return f"pairs of {what}: {self.counts()}"

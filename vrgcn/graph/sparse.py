@@ -249,6 +249,13 @@ def _narrowest(count: int) -> torch.dtype:
     return next((kind for kind in kinds if count <= torch.iinfo(kind).max), torch.int64)
 
 
+def slices(first: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Consecutive places from a first one of each row on: (places,) the row, and (places,) them."""
+    rows = torch.repeat_interleave(torch.arange(len(counts)), counts)
+    shift = torch.repeat_interleave(counts.cumsum(0) - counts - first, counts)
+    return rows, torch.arange(len(rows)) - shift
+
+
 def offsets(counts: Tensor) -> Tensor:
     """Row sizes (rows,) to row starts (rows + 1,)."""
     indptr = torch.zeros(len(counts) + 1, dtype=torch.int64, device=counts.device)

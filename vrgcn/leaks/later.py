@@ -74,10 +74,10 @@ def later_things(graph: Graph, later: Later) -> Iterator[Finding]:
 
     graph: after the split
     """
-    predicted = None if graph.pairs is None else graph.pairs.relation
+    predicted = () if graph.predicted is None else graph.predicted.relations
     if not later.nodes_dated:
         for name in graph.edges if graph.kinds.named else ():
-            if name != predicted and name not in later.dated:
+            if name not in predicted and name not in later.dated:
                 yield _timeless(name, later)
     for kind in graph.kinds.names:
         yield from _dates(graph, kind, later)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.pairs import KnownPairs, Pairs
+from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import KnownEdges
 from vrgcn.graph.sparse import CSR
 from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import sample
@@ -29,7 +30,7 @@ def pairs_in_two_splits(graph: Graph, budget: Budget) -> Iterator[Finding]:
         if len(pairs.split(one)) > budget.entries:
             continue
         asked = pairs.split(other)
-        known = KnownPairs.of(pairs.split(one), pairs)
+        known = KnownEdges.of(pairs.split(one), pairs)
         twice = int(known.has(asked[:, 0], asked[:, 1]).sum()) if len(asked) else 0
         if twice:
             yield Finding(

@@ -14,6 +14,7 @@ from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.slots import ONLY
 from vrgcn.live.state import LiveState
+from vrgcn.pairs.best import first_places
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.pairs.model import PairModel
 
@@ -23,16 +24,12 @@ def hidden_pairs(graph: Graph, state_slots: Tensor) -> HiddenPairs:
 
     state_slots: (nodes,) slots of the graph's nodes
     """
-    if graph.pairs is None:
+    edges = graph.predicted
+    if edges is None:
         return HiddenPairs()
-    aside = graph.pairs.aside
-    more = [] if aside is None else [aside]
-    pairs = torch.cat([graph.pairs.val, graph.pairs.test, *more])
-    sources, targets = (state_slots[pairs[:, end]].tolist() for end in (0, 1))
-    found = set(zip(targets, sources, strict=True))
-    if not graph.pairs.directed:
-        found |= set(zip(sources, targets, strict=True))
-    return HiddenPairs(found)
+    hidden = edges.both_ways(torch.cat([edges.val, edges.test, edges.in_no_split]))
+    sources, targets = (state_slots[hidden[:, end]].tolist() for end in (0, -1))
+    return HiddenPairs(set(zip(targets, sources, strict=True)))
 
 
 def relation_of(model: PairModel) -> str:
@@ -66,9 +63,5 @@ def best_new(
     the slot that comes first is the better."""
     z = state.outputs
     scores = decoder.against(z[source][None], z[candidates])[0]
-    if len(scores) > top:
-        least = scores.topk(top).values[-1]
-        kept = (scores >= least).nonzero()[:, 0]
-        candidates, scores = candidates[kept], scores[kept]
-    order = scores.argsort(descending=True, stable=True)[:top]
-    return candidates[order], scores[order]
+    best = first_places(scores, top)
+    return candidates[best], scores[best]

@@ -61,8 +61,8 @@ def save_live(live: Live, folder: Path, note: Any) -> None:
         # A store has splits of labelled nodes alone.
         labelled = graph if graph.labels is not None else graph.with_splits({})
         save_graph(labelled, partial / GRAPH)
-        if graph.pairs is not None:
-            write_array(partial, HIDDEN, graph.pairs.val.numpy())
+        if graph.predicted is not None:
+            write_array(partial, HIDDEN, graph.predicted.val.numpy())
         if live._recipes:
             recipe_file.write_recipes(live._recipes, partial / GRAPH)
         for (level, _), table in state.tables.tables.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from vrgcn.data.pairs import with_given_negatives
+from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.data.sources import find_source
 from vrgcn.files.scratch import table_folder
 from vrgcn.files.setting_names import setting

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import PredictedEdges
 from vrgcn.pairs.ranking import ENTRIES, Scorer, without
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(NamedTuple):
     """pairs: (rows, 2); ranks: (rows,) from 1 for each source; scores: (rows,)"""
 
     pairs: Tensor
     ranks: Tensor
     scores: Tensor
 
+    @staticmethod
+    def none() -> Best:
+        """Return no rows."""
+        empty = torch.empty(0, dtype=torch.int64)
+        return Best(empty.view(0, 2), empty, torch.empty(0))
 
-def best_partners(scorer: Scorer, pairs: Pairs, sources: Tensor, top: int) -> Iterator[Best]:
-    """The best `top` targets of each source, best first, a chunk of sources at a time. Pairs that
-    are known, in any split, and a node with itself are left out; a source with fewer new targets
-    has fewer rows. Of equal scores the node that comes first is the better."""
-    size = max(ENTRIES // max(len(pairs.targets), 1), 1)
-    for part in sources.split(size):
-        scores = without(scorer.against(part).cpu(), pairs, part, pairs.known)
-        order = scores.argsort(dim=1, descending=True, stable=True)[:, :top]
-        best = scores.gather(1, order)
-        row, place = (best > -torch.inf).nonzero(as_tuple=True)
-        targets = order[row, place] + pairs.targets.start
-        yield Best(torch.stack([part[row], targets], dim=1), place + 1, best[row, place])
+
+def best_partners(
+    scorer: Scorer, edges: PredictedEdges, sources: Tensor, top: int, direction: int = 0
+) -> Iterator[Best]:
+    """The best `top` targets of each source in a direction, best first, a chunk of sources at a
+    time. Edges that are known, in any split, and a node with itself are left out; a source with
+    fewer new targets has fewer rows. Of equal scores the node that comes first is the better."""
+    targets = edges.ends(direction).targets
+    for part in sources.split(max(ENTRIES // max(len(targets), 1), 1)):
+        scores = scorer.against(part, direction).cpu()
+        without(scores, edges, direction, part, edges.known, loops=False)
+        best = [first_places(row, top) for row in scores]
+        rows = torch.repeat_interleave(torch.arange(len(part)), torch.tensor([*map(len, best)]))
+        places = torch.cat(best)
+        ranks = torch.cat([torch.arange(1, len(each) + 1) for each in best])
+        pairs = torch.stack([part[rows], places + targets.start], dim=1)
+        yield Best(pairs, ranks, scores[rows, places])
+
+
+def first_places(scores: Tensor, top: int) -> Tensor:
+    """The places of the largest scores (candidates,) but minus infinity, the largest first: at most
+    `top`. Of equal scores the place that comes first is the better."""
+    least = scores.topk(min(top, len(scores))).values[-1:]
+    there = ((scores >= least) & (scores > -torch.inf)).nonzero()[:, 0]
+    return there[scores[there].argsort(descending=True, stable=True)[:top]]

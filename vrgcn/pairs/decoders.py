@@ -60,9 +60,9 @@ class Decoder(nn.Module):
         return z[..., :-1] if self.has_prior else z
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
-        """(sources, width) what takes the place of the sources (sources, width) where a relation of
-        each, (sources,), is asked for."""
-        raise NotImplementedError
+        """(sources, width) what takes the place of the sources (sources, width) if one of several
+        relations is asked for, of each (sources,)."""
+        return one
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         """(sources, targets) scores of all sources (sources, width) with all targets (targets,
@@ -158,7 +158,7 @@ class DistMult(Decoder):
         return (self._weighed(one) * other).sum(-1)
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
-        return one * self.weight[relations]
+        return one if self.weight.dim() == 1 else one * self.weight[relations]
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         return self._weighed(one) @ others.t()
@@ -188,6 +188,8 @@ class ComplEx(Decoder):
         return (self._weighed(one) * other).sum(-1)
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
+        if self.weight.dim() == 1:
+            return one
         return _complex_product(one, self.weight[relations])
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
@@ -213,8 +215,7 @@ class MLPDecoder(Decoder):
         return scores
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
-        assert self.weight is not None
-        return one * self.weight[relations]
+        return one if self.weight is None else one * self.weight[relations]
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         size = max(_NUMBERS // max(3 * others.numel(), 1), 1)

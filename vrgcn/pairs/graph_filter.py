@@ -18,13 +18,13 @@ from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.factors import factors
-from vrgcn.pairs.ranking import ENTRIES, scores_by_source
+from vrgcn.pairs.ranking import ENTRIES, Rule
 
 _WIDTH = 256  # singular vectors of the low pass, as published
 _SHARE = 0.3  # a, as published
 
 
-class GraphFilter:
+class GraphFilter(Rule):
     """GF-CF of a relation between two kinds.
 
     Memory: the training pairs twice, and _WIDTH numbers for each target. Scores are computed when
@@ -46,12 +46,9 @@ class GraphFilter:
         self.back: Any = T.T.tocsr()
         _, vectors = factors(T.tocsr(), min(_WIDTH, *shape))
         self.vectors = np.ascontiguousarray(vectors, np.float32)
-        self.sources, self.targets = pairs.sources, pairs.targets
+        self.edges, self.sources = pairs, pairs.sources
 
-    def score(self, pairs: Tensor) -> Tensor:
-        return scores_by_source(self, pairs, self.targets)
-
-    def against(self, sources: Tensor) -> Tensor:
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
         own = self.R[(sources - self.sources.start).numpy()]
         low = (own.multiply(1 / self.root).tocsr() @ self.vectors) @ self.vectors.T
         return torch.from_numpy(through_sources(own, self.back) + _SHARE * low * self.root)

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import PredictedEdges
 from vrgcn.graph.randomness import default_generator
-from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.models.lightgcn import LIGHT, LightGCN
 from vrgcn.models.models import MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel
@@ -89,7 +88,7 @@ class PairModel(nn.Module):
         }
 
     @staticmethod
-    def around(encoder: nn.Module, decoder: str, pairs: Pairs | Triples, seed: int) -> PairModel:
+    def around(encoder: nn.Module, decoder: str, edges: PredictedEdges, seed: int) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed.
 
         encoder: of a class of ENCODERS
@@ -100,15 +99,9 @@ class PairModel(nn.Module):
                 f"{setting('model', 'residual')} predicts no pairs: take graphsage or gcn"
             )
         assert isinstance(encoder, Encoder)
-        predicted: dict[str, Any] = {"relation": RELATIONS, "directed": True}
-        if isinstance(pairs, Triples):
-            predicted["directions"] = pairs.directions
-        else:
-            predicted = {"relation": pairs.relation, "directed": pairs.directed}
-            if pairs.target is not None:
-                predicted["values"] = len(pairs.target.classes)
+        arguments = {**edges.arguments, **encoder.arguments}
         with default_generator(torch.device("cpu"), seed):
-            return PairModel(names[type(encoder)], decoder, **predicted, **encoder.arguments)
+            return PairModel(names[type(encoder)], decoder, **arguments)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         """(nodes, width) embeddings."""

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.pairs import KnownPairs, Pairs
+from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import KnownEdges
 
 Sampling = Literal["uniform", "degree", "shared"]
 Avoided = Literal["all", "train"]
@@ -29,7 +30,7 @@ class NegativeSampler:
     sampling: uniform, or by the number of training pairs to the power 0.75; shared ones are uniform
     """
 
-    def __init__(self, pairs: Pairs, known: KnownPairs, sampling: Sampling = "uniform") -> None:
+    def __init__(self, pairs: Pairs, known: KnownEdges, sampling: Sampling = "uniform") -> None:
         self.known = known
         self.targets = pairs.targets
         self._loops = pairs.sources.start < pairs.targets.stop and (
@@ -44,7 +45,7 @@ class NegativeSampler:
 
     def possible(self, sources: Tensor) -> Tensor:
         """(sources,) bool: whether a source has any negative."""
-        return self.known.degrees()[sources] + int(self._loops) < len(self.targets)
+        return self.known.degrees[sources] + int(self._loops) < len(self.targets)
 
     def draw(self, sources: Tensor, count: int, generator: torch.Generator) -> Tensor:
         """(sources, count) partners of each source, each with at least one negative."""
@@ -79,15 +80,15 @@ class NegativeSampler:
 
     def _allowed(self, source: int) -> Tensor:
         """All negatives of one source."""
-        free = torch.ones(self.known.partners.columns, dtype=torch.bool)
+        free = torch.ones(self.known.num_nodes, dtype=torch.bool)
         free[: self.targets.start], free[self.targets.stop :] = False, False
-        free[self.known.partners.rows(torch.tensor([source])).indices] = False
+        free[self.known.partners(torch.tensor([source]))[1]] = False
         free[source] = False
         return free.nonzero()[:, 0]
 
 
 def drawn_negatives(
-    pairs: Pairs, count: int, generator: torch.Generator, known: KnownPairs | None = None
+    pairs: Pairs, count: int, generator: torch.Generator, known: KnownEdges | None = None
 ) -> Tensor:
     """(count, 2) pairs that are no edges, of uniform sources and targets, for scores.
 
@@ -101,7 +102,7 @@ def drawn_negatives(
             f"every possible pair of {pairs.relation} is known: there is none to tell from them"
         )
     # A source is as likely as it has negatives, so that every negative is equally likely.
-    room = (len(pairs.targets) - sampler.known.degrees()[free]).double().cumsum(0)
+    room = (len(pairs.targets) - sampler.known.degrees[free]).double().cumsum(0)
     place = torch.rand(count, dtype=torch.float64, generator=generator) * room[-1]
     sources = free[torch.searchsorted(room, place, right=True).clamp_(max=len(free) - 1)]
     return torch.stack([sources, sampler.draw(sources, 1, generator)[:, 0]], dim=1)

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from vrgcn.engine.setup import Setup
 from vrgcn.graph.edges import kept_entries
-from vrgcn.graph.pairs import Pairs
-from vrgcn.graph.sparse import CSR
+from vrgcn.graph.predicted_edges import PredictedEdges
 
 OwnEdges = Literal["keep", "redraw", "exclude"]
 
@@ -42,37 +41,42 @@ def own_edges_rule(rule: OwnEdges, share: float) -> str:
 
 
 class MessageEdges:
-    """The edges of a graph of pairs, of which some training pairs can be taken out.
+    """The edges of a graph whose edges are predicted, of which training edges can be taken out.
 
-    setup: the model on the graph, with all training pairs
+    setup: the model on the graph, with all training edges
     """
 
-    def __init__(self, setup: Setup, pairs: Pairs) -> None:
+    def __init__(self, setup: Setup, predicted: PredictedEdges) -> None:
         self._setup = setup
-        self._pairs = pairs
+        self._num_nodes = predicted.num_nodes
+        self._relations = [setup.graph.relations[name] for name in predicted.relations]
 
     def without(self, held: Tensor) -> Setup:
-        """The same model on the edges without some training pairs and their reverses.
+        """The same model on the edges without some training edges and their reverses, in both
+        directions between their nodes in their relation.
 
-        held: (pairs, 2) of them; pairs that are no edges change nothing
+        held: rows of them; those that are no edges change nothing
         """
-        graph = self._setup.graph
-        out = torch.isin(self._entries, self._keys(held[:, 0], held[:, 1]))
-        left = {self._pairs.relation: kept_entries(self._adjacency, ~out)}
-        found = self._setup.on_edges_of(graph.replace(edges=left))
+        relations = held[:, 1] if held.shape[1] == 3 else 0
+        out = torch.isin(self._entries, self._keys(held[:, 0], held[:, -1], relations))
+        parts = out.split([part.num_edges for part in self._relations])
+        left = {
+            part.name: kept_entries(part.adjacency, ~taken)
+            for part, taken in zip(self._relations, parts, strict=True)
+        }
+        found = self._setup.on_edges_of(self._setup.graph.replace(edges=left))
         found.fill()
         return found
 
-    @property
-    def _adjacency(self) -> CSR:
-        return self._setup.graph.edges[self._pairs.relation]
-
     @cached_property
     def _entries(self) -> Tensor:
-        """(entries,) keys of the adjacency's entries."""
-        return self._keys(self._adjacency.indices, self._adjacency.row_of_entry)
+        """(entries,) keys of the edges of all predicted relations."""
+        every = [part.adjacency for part in self._relations]
+        return torch.cat(
+            [self._keys(A.indices, A.row_of_entry, place) for place, A in enumerate(every)]
+        )
 
-    def _keys(self, sources: Tensor, targets: Tensor) -> Tensor:
-        """(pairs,) a number for each pair, the same in both directions."""
-        one, other = torch.minimum(sources, targets), torch.maximum(sources, targets)
-        return one * self._pairs.num_nodes + other
+    def _keys(self, sources: Tensor, targets: Tensor, relations: Tensor | int) -> Tensor:
+        """(edges,) a number for each, the same in both directions."""
+        low, high = torch.minimum(sources, targets), torch.maximum(sources, targets)
+        return (relations * self._num_nodes + low) * self._num_nodes + high

@@ -1,4 +1,7 @@
-"""Exact scores of predicted pairs, in bounded memory, with ties counted as what they are.
+"""Exact scores of predicted edges, in bounded memory, with ties counted as what they are.
+
+An edge is ranked by each question that it answers: its target among all targets of its source; if
+it has no direction, or all relations are predicted, its source among all sources too.
 
     AUC        probability that a true pair scores higher than a negative; a tie counts half
     AP         mean precision over the true pairs; pairs of one score are ranked together
@@ -17,16 +20,17 @@ model that gives every pair the same score has AUC 0.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.pairs import KnownPairs, Pairs
+from vrgcn.graph.predicted_edges import KnownEdges, PredictedEdges
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.tasks.metrics import Metric, auc_of, precision_of
 
@@ -35,47 +39,91 @@ K = 20
 
 
 class Scorer(Protocol):
-    """Scores pairs."""
+    """Scores edges, whose rows are those of `PredictedEdges`."""
 
-    def score(self, pairs: Tensor) -> Tensor:
-        """(pairs,) scores of (pairs, 2)."""
+    def score(self, rows: Tensor) -> Tensor:
+        """(edges,) scores of rows."""
 
-    def against(self, sources: Tensor) -> Tensor:
-        """(sources, targets) scores of some sources with all targets."""
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        """(sources, targets) scores of some sources with all targets of a direction."""
 
 
-class EmbeddedPairs:
+class EmbeddedEdges:
     """Scores by a decoder and the embeddings of all nodes, (nodes, width)."""
 
-    def __init__(self, decoder: Decoder, embeddings: Tensor, targets: range) -> None:
+    def __init__(self, decoder: Decoder, embeddings: Tensor, edges: PredictedEdges) -> None:
         self.decoder = decoder
         self.z = embeddings
-        self.targets = self.z[targets.start : targets.stop]
+        self.edges = edges
 
     @torch.no_grad()
-    def score(self, pairs: Tensor) -> Tensor:
+    def score(self, rows: Tensor) -> Tensor:
         size = max(ENTRIES // (4 * self.z.shape[1]), 1)
-        parts = [self.decoder(self.z[part[:, 0]], self.z[part[:, 1]]) for part in pairs.split(size)]
+        parts = [
+            self.decoder(self._asked(part[:, 0], directions_of(part)), self.z[part[:, -1]])
+            for part in rows.split(size)
+        ]
         return torch.cat(parts) if parts else self.z.new_zeros(0)
 
     @torch.no_grad()
-    def against(self, sources: Tensor) -> Tensor:
-        return self.decoder.against(self.z[sources], self.targets)
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        targets = self.edges.ends(direction).targets
+        asked = self._asked(sources, torch.full_like(sources, direction))
+        return self.decoder.against(asked, self.z[targets.start : targets.stop])
+
+    def _asked(self, sources: Tensor, directions: Tensor) -> Tensor:
+        return self.decoder.query(self.z[sources], directions.to(self.z.device))
 
 
-def scores_by_source(scorer: Scorer, pairs: Tensor, targets: range) -> Tensor:
-    """(pairs,) scores of (pairs, 2), by a scorer that computes all targets of a source at once.
-    Each source is computed once, a chunk of them at a time."""
-    order = pairs[:, 0].argsort(stable=True)
-    sources, counts = torch.unique_consecutive(pairs[order, 0], return_counts=True)
-    size = max(ENTRIES // max(len(targets), 1), 1)
-    found, first = torch.zeros(len(pairs)), 0
-    for some, count in zip(sources.split(size), counts.split(size), strict=True):
-        here = order[first : first + int(count.sum())]
-        first += len(here)
-        row = torch.repeat_interleave(torch.arange(len(some)), count)
-        found[here] = scorer.against(some)[row, pairs[here, 1] - targets.start].float()
-    return found
+class Rule:
+    """Scores that are computed for all targets of a source at once."""
+
+    edges: PredictedEdges
+
+    def score(self, rows: Tensor) -> Tensor:
+        found = torch.zeros(len(rows))
+        for chunk in chunks(self.edges, rows):
+            first = self.edges.ends(chunk.direction).targets.start
+            scores = self.against(chunk.sources, chunk.direction)
+            found[chunk.places] = scores[chunk.rows, rows[chunk.places, -1] - first].float()
+        return found
+
+    @abstractmethod
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        """See `Scorer`."""
+
+
+def directions_of(rows: Tensor) -> Tensor:
+    """(edges,) the directions of rows: 0 if there is only one relation."""
+    return rows[:, 1] if rows.shape[1] == 3 else torch.zeros_like(rows[:, 0])
+
+
+class Chunk(NamedTuple):
+    """Some questions of one direction.
+
+    sources: (sources,) different ones; places: (questions,) which questions they are; rows:
+    (questions,) the place of each one's source among the sources
+    """
+
+    direction: int
+    sources: Tensor
+    places: Tensor
+    rows: Tensor
+
+
+def chunks(edges: PredictedEdges, rows: Tensor) -> Iterator[Chunk]:
+    """Group rows by direction and source, as many as have scores that are held at a time."""
+    directions = directions_of(rows)
+    for direction in directions.unique().tolist():
+        places = (directions == direction).nonzero()[:, 0]
+        places = places[rows[places, 0].argsort(stable=True)]
+        sources, counts = torch.unique_consecutive(rows[places, 0], return_counts=True)
+        size = max(ENTRIES // max(len(edges.ends(direction).targets), 1), 1)
+        first = 0
+        for some, count in zip(sources.split(size), counts.split(size), strict=True):
+            own = torch.repeat_interleave(torch.arange(len(some)), count)
+            yield Chunk(direction, some, places[first : first + len(own)], own)
+            first += len(own)
 
 
 @dataclass(frozen=True)
@@ -99,42 +147,44 @@ class Ranks:
         return (total[end] - total[first]) / self.equal
 
 
-def ranks(scorer: Scorer, pairs: Pairs, queries: Tensor, left_out: KnownPairs) -> Ranks:
-    """The places of the targets of `queries` (queries, 2) among all targets of their sources.
+class Answered(NamedTuple):
+    """The scores of a chunk's questions.
 
-    queries: those of one source follow each other, so that its candidates are scored once
-    left_out: pairs that are no candidates, but for the query's own
+    candidates: (sources, targets), minus infinity for what is left out
+    here: (questions,) of the own targets; missing: (questions,) whether these are left out
     """
-    sources, place = torch.unique_consecutive(queries[:, 0], return_inverse=True)
-    ends = torch.bincount(place, minlength=len(sources)).cumsum(0)
-    size = max(ENTRIES // max(len(pairs.targets), 1), 1)
-    found, start = [], 0
-    for first in range(0, len(sources), size):
-        some = sources[first : first + size]
-        scores = scorer.against(some).cpu()
-        end = int(ends[first + len(some) - 1])
-        rows, own = place[start:end] - first, queries[start:end, 1] - pairs.targets.start
-        here = scores[rows, own]
-        scores = without(scores, pairs, some, left_out)
-        for part in torch.arange(end - start).split(size):
-            found.append(_compared(scores, rows[part], own[part], here[part]))
-        start = end
-    if not found:
-        none = queries.new_zeros(0)
-        return Ranks(none, none, none)
-    greater, equal = (torch.cat(part) for part in zip(*found, strict=True))
-    return Ranks(queries[:, 0], greater, equal)
+
+    chunk: Chunk
+    candidates: Tensor
+    here: Tensor
+    missing: Tensor
 
 
-def _compared(scores: Tensor, rows: Tensor, own: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
-    """(queries,) how many candidates score more than the query's own target, and as much, with it.
+def _answered(
+    scorer: Scorer, edges: PredictedEdges, questions: Tensor, left_out: KnownEdges
+) -> Iterator[Answered]:
+    for chunk in chunks(edges, questions):
+        first = edges.ends(chunk.direction).targets.start
+        own = chunk.rows, questions[chunk.places, -1] - first
+        scores = scorer.against(chunk.sources, chunk.direction).cpu()
+        here = scores[own]
+        without(scores, edges, chunk.direction, chunk.sources, left_out, loops=edges.loops)
+        yield Answered(chunk, scores, here, scores[own] != here)
 
-    scores: (sources, targets), minus infinity for what is left out; here: (queries,) of the targets
+
+def ranks(scorer: Scorer, edges: PredictedEdges, questions: Tensor, left_out: KnownEdges) -> Ranks:
+    """The places of the targets of questions (questions, 3) among all targets of their sources.
+
+    left_out: edges that are no candidates, but for the question's own
     """
-    candidates = scores.index_select(0, rows)
-    greater = (candidates > here[:, None]).sum(1)
-    equal = (candidates == here[:, None]).sum(1)
-    return greater, equal + (scores[rows, own] != here).long()
+    greater, equal = (torch.zeros(len(questions), dtype=torch.int64) for _ in range(2))
+    for chunk, scores, here, missing in _answered(scorer, edges, questions, left_out):
+        size = max(ENTRIES // max(scores.shape[1], 1), 1)
+        for part in torch.arange(len(here)).split(size):
+            candidates, place = scores.index_select(0, chunk.rows[part]), chunk.places[part]
+            greater[place] = (candidates > here[part, None]).sum(1)
+            equal[place] = (candidates == here[part, None]).sum(1) + missing[part]
+    return Ranks(questions[:, 0], greater, equal)
 
 
 def ranks_among(true: Tensor, false: Tensor) -> Ranks:
@@ -146,49 +196,43 @@ def ranks_among(true: Tensor, false: Tensor) -> Ranks:
 
 
 def first_ranks(
-    scorer: Scorer, pairs: Pairs, queries: Tensor, left_out: KnownPairs, k: int
+    scorer: Scorer, edges: PredictedEdges, questions: Tensor, left_out: KnownEdges, k: int
 ) -> Ranks:
-    """`ranks` for scores that depend on the first k places alone, the candidates of a source scored
-    once: places behind them are given as the k-th.
-
-    queries: (queries, 2) ascending by source
-    """
-    sources, counts = torch.unique_consecutive(queries[:, 0], return_counts=True)
-    k = min(k, len(pairs.targets))
-    size = max(ENTRIES // max(len(pairs.targets), 1), 1)
-    greater, equal = torch.full((len(queries),), k), torch.ones(len(queries), dtype=torch.int64)
-    first = 0
-    for some, count in zip(sources.split(size), counts.split(size), strict=True):
-        place = slice(first, first + int(count.sum()))
-        first = place.stop
-        row = torch.repeat_interleave(torch.arange(len(some)), count)
-        own = queries[place, 1] - pairs.targets.start
-        scores = scorer.against(some).cpu()
-        here = scores[row, own]
-        scores = without(scores, pairs, some, left_out)
-        top = scores.topk(k).values
-        better = (top[row] > here[:, None]).sum(1)
-        ahead = (better < k).nonzero()[:, 0]
-        greater[place][ahead] = better[ahead]
-        rows, mine = row[ahead], here[ahead, None]
+    """`ranks` for scores that depend on the first k places alone: places behind them are given as
+    the k-th."""
+    greater, equal = (torch.ones(len(questions), dtype=torch.int64) for _ in range(2))
+    for chunk, scores, here, missing in _answered(scorer, edges, questions, left_out):
+        last = min(k, scores.shape[1])
+        top = scores.topk(last).values
+        better = (top[chunk.rows] > here[:, None]).sum(1)
+        greater[chunk.places] = better
+        ahead = (better < last).nonzero()[:, 0]
+        rows, mine = chunk.rows[ahead], here[ahead, None]
         same = (top[rows] == mine).sum(1)
         edge = (top[rows, -1:] == mine).nonzero()[:, 0]  # more of them may follow
-        for part in edge.split(max(size // 4, 1)):
+        for part in edge.split(max(ENTRIES // max(4 * scores.shape[1], 1), 1)):
             same[part] = (scores[rows[part]] == mine[part]).sum(1)
-        # A query that is left out for its source is a candidate of its own.
-        same += scores[rows, own[ahead]] != mine[:, 0]
-        equal[place][ahead] = same
-    return Ranks(queries[:, 0], greater, equal)
+        equal[chunk.places[ahead]] = same + missing[ahead]
+    return Ranks(questions[:, 0], greater, equal)
 
 
-def without(scores: Tensor, pairs: Pairs, sources: Tensor, left_out: KnownPairs) -> Tensor:
-    """The scores (sources, targets) with minus infinity, in place, for pairs that are left out and
-    for a node with itself."""
-    start, stop = pairs.targets.start, pairs.targets.stop
-    rows = left_out.partners.rows(sources)
-    scores[rows.row_of_entry, rows.indices - start] = -torch.inf
-    loops = (sources >= start) & (sources < stop)
-    scores[loops.nonzero()[:, 0], sources[loops] - start] = -torch.inf
+def without(
+    scores: Tensor,
+    edges: PredictedEdges,
+    direction: int,
+    sources: Tensor,
+    left_out: KnownEdges,
+    *,
+    loops: bool,
+) -> Tensor:
+    """The scores (sources, targets) of a direction with minus infinity, in place, for edges that
+    are left out and, without loops, for a node with itself."""
+    targets = edges.ends(direction).targets
+    rows, known = left_out.partners(sources, direction)
+    scores[rows, known - targets.start] = -torch.inf
+    if not loops:
+        own = ((sources >= targets.start) & (sources < targets.stop)).nonzero()[:, 0]
+        scores[own, sources[own] - targets.start] = -torch.inf
     return scores
 
 
@@ -227,8 +271,9 @@ def _by_source(found: Ranks, values: Tensor) -> Tensor:
 
 _AT_K = re.compile(r"(hits|recall|ndcg)@([1-9]\d*)")
 _TITLES = {"auc": "AUC", "ap": "AP", "mrr": "MRR", "hits": "Hits", "ndcg": "NDCG"}
-# Scores that tables have, in this order.
+# Scores that tables have, in this order: of pairs, and of triples.
 USUAL = ("auc", "ap", "mrr", "hits@10", "hits@20", "recall@20", "ndcg@20")
+OF_TRIPLES = ("mrr", "hits@1", "hits@3", "hits@10")
 
 
 def pair_metric(name: str) -> Metric:
@@ -250,40 +295,38 @@ def _parsed(name: str) -> tuple[str, int | None]:
     return name, None
 
 
-def score_pairs(
-    scorer: Scorer, pairs: Pairs, split: str, names: Sequence[str] = USUAL
+def score_edges(
+    scorer: Scorer, edges: PredictedEdges, split: str, names: Sequence[str] = USUAL
 ) -> dict[str, float]:
-    """The scores of a split's pairs by name.
+    """The scores of a split's edges by name.
 
-    Ranks of MRR and Hits leave out all other known pairs (in validation all but test pairs), or are
-    among the given negatives where there are some; those of recall and NDCG leave out the pairs of
+    Ranks of MRR and Hits leave out all other known edges (in validation all but test edges), or are
+    among the given negatives where there are some; those of recall and NDCG leave out the edges of
     splits before this one.
     """
     asked = {name: _parsed(name) for name in names}
     families = {family for family, _ in asked.values()}
-    true = pairs.split(split)
+    true = edges.split(split)
     found: dict[str, float] = {}
-    given = pairs.given.get(split)
+    given = edges.given.get(split)
     compared = {"auc", "ap", *({"mrr", "hits"} if given is not None else ())}
     if families & compared:
-        false = pairs.negatives[split] if given is None else given
+        false = edges.negatives[split] if given is None else given
         of_true, of_false = scorer.score(true).cpu(), scorer.score(false).cpu()
         found |= {"auc": auc_of(of_true, of_false), "ap": precision_of(of_true, of_false)}
-    queries = true if pairs.directed else torch.cat([true, true.flip(1)])
-    queries = queries[queries[:, 0].argsort(stable=True)]
     if families & {"mrr", "hits"}:
         if given is None:
-            known = pairs.known_until_val if split == "val" else pairs.known
-            filtered = ranks(scorer, pairs, queries, known)
-            places = len(pairs.targets)
+            known = edges.known_until_val if split == "val" else edges.known
+            filtered = ranks(scorer, edges, edges.both_ways(true), known)
+            places = edges.num_nodes
         else:
             filtered, places = ranks_among(of_true, of_false), len(given) + 1
         found["mrr"] = reciprocal_rank(filtered, places)
         found |= {n: hits(filtered, k) for n, (f, k) in asked.items() if f == "hits" and k}
     if families & {"recall", "ndcg"}:
-        before = pairs.known_in_training if split == "val" else pairs.known_until_val
+        before = edges.known_in_training if split == "val" else edges.known_until_val
         most = max(k for f, k in asked.values() if f in ("recall", "ndcg") and k)
-        among = first_ranks(scorer, pairs, queries, before, most)
+        among = first_ranks(scorer, edges, edges.both_ways(true), before, most)
         found |= {n: recall(among, k) for n, (f, k) in asked.items() if f == "recall" and k}
         found |= {n: ndcg(among, k) for n, (f, k) in asked.items() if f == "ndcg" and k}
     return {name: found[name] for name in names}

@@ -24,7 +24,7 @@ from torch import Tensor
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.factors import factors
 from vrgcn.pairs.graph_filter import GraphFilter, through_sources
-from vrgcn.pairs.ranking import ENTRIES, Scorer, scores_by_source
+from vrgcn.pairs.ranking import ENTRIES, Rule, Scorer
 
 
 class Popularity:
@@ -40,7 +40,7 @@ class Popularity:
         scores = self.counts[pairs[:, 1]]
         return scores if self.directed else scores * self.counts[pairs[:, 0]]
 
-    def against(self, sources: Tensor) -> Tensor:
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
         return self.targets.expand(len(sources), -1).clone()
 
 
@@ -74,12 +74,12 @@ class SharedPartners:
         ]
         return torch.from_numpy(np.concatenate(found)).float()
 
-    def against(self, sources: Tensor) -> Tensor:
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
         rows = self.weighted[sources.numpy()] @ self.A
         return torch.from_numpy(rows[:, self.span].toarray())
 
 
-class BoughtTogether:
+class BoughtTogether(Rule):
     """The number of ways from the source over a partner and another source to the target."""
 
     def __init__(self, pairs: Pairs) -> None:
@@ -90,12 +90,9 @@ class BoughtTogether:
         shape = (len(pairs.sources), len(pairs.targets))
         self.A: Any = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
         self.back: Any = self.A.T.tocsr()
-        self.sources, self.targets = pairs.sources, pairs.targets
+        self.edges, self.sources = pairs, pairs.sources
 
-    def score(self, pairs: Tensor) -> Tensor:
-        return scores_by_source(self, pairs, self.targets)
-
-    def against(self, sources: Tensor) -> Tensor:
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
         rows = self.A[(sources - self.sources.start).numpy()]
         return torch.from_numpy(through_sources(rows, self.back))
 
@@ -110,10 +107,10 @@ class Repeat:
     def score(self, pairs: Tensor) -> Tensor:
         return self.known.has(pairs[:, 0], pairs[:, 1]).float()
 
-    def against(self, sources: Tensor) -> Tensor:
-        rows = self.known.partners.rows(sources)
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        rows, targets = self.known.partners(sources)
         scores = torch.zeros(len(sources), len(self.targets))
-        scores[rows.row_of_entry, rows.indices - self.targets.start] = 1
+        scores[rows, targets - self.targets.start] = 1
         return scores
 
 
@@ -156,7 +153,7 @@ class MatrixFactorisation:
         ]
         return torch.cat(parts)
 
-    def against(self, sources: Tensor) -> Tensor:
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
         return self.left[sources - self.sources.start] @ self.right.t()
 
 

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vrgcn.graph.pairs import KnownPairs
+from vrgcn.graph.predicted_edges import KnownEdges
 from vrgcn.pairs.decoders import Decoder
 
 ENTRIES = 1 << 22  # scores that are held at a time, without gradients
@@ -39,7 +39,7 @@ class SharedNegatives:
     def __init__(
         self,
         nodes: Tensor,
-        known: KnownPairs,
+        known: KnownEdges,
         loss: str,
         temperature: float,
         weights: Tensor | None = None,
@@ -49,7 +49,7 @@ class SharedNegatives:
         self._loss = loss
         self._temperature = temperature
         self._weights = None if weights is None else weights[nodes]
-        self._places = torch.full((known.partners.columns,), -1)
+        self._places = torch.full((known.num_nodes,), -1)
         self._places[nodes] = torch.arange(len(nodes))
 
     def pressure(self, decoder: Decoder, sources: Tensor, z: Tensor, negatives: Tensor) -> Tensor:
@@ -86,10 +86,10 @@ class SharedNegatives:
 
     def _not_negative(self, sources: Tensor) -> tuple[Tensor, Tensor]:
         """Rows and columns of the scores of sources with nodes that are no negatives of them."""
-        partners = self._known.partners.rows(sources)
-        place = self._places[partners.indices]
+        rows, partners = self._known.partners(sources)
+        place = self._places[partners]
         there = place >= 0
         own = self._places[sources]
         loops = (own >= 0).nonzero()[:, 0]
-        rows = torch.cat([partners.row_of_entry[there], loops])
+        rows = torch.cat([rows[there], loops])
         return rows, torch.cat([place[there], own[loops]])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs.ranking import EmbeddedPairs
+from vrgcn.pairs.ranking import EmbeddedEdges
 from vrgcn.pairs.terms import Terms
 from vrgcn.pairs.value_decoders import ValueDecoder
 from vrgcn.tasks.metrics import METRICS, LabelMetric
@@ -75,7 +75,7 @@ class ValueSource:
         return error.square() if self.loss == "mse" else error.abs()
 
 
-class EmbeddedValues(EmbeddedPairs):
+class EmbeddedValues(EmbeddedEdges):
     """Values by a decoder and the embeddings of all nodes, within the range of training values."""
 
     def score(self, pairs: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.degree_features import has_degree_features
 from vrgcn.runs.job import Job
 from vrgcn.runs.pilots import moved, pilot, prepared
+from vrgcn.targets.scored import pairs_of
 from vrgcn.training.config import TrainConfig
 
 _EPOCHS = 5  # of the usual model that a pilot is worth
@@ -143,8 +144,7 @@ def _for_large(
 
 
 def _compared(train: TrainConfig, graph: Graph) -> bool:
-    assert graph.pairs is not None
-    return train.epochs >= _LONG and len(graph.pairs.val) > 0 and train.memory != "disk"
+    return train.epochs >= _LONG and len(pairs_of(graph).val) > 0 and train.memory != "disk"
 
 
 def _settings(
@@ -179,8 +179,7 @@ def _way(model: str, train: TrainConfig, graph: Graph) -> Way:
 
 def _evaluated(train: TrainConfig, graph: Graph) -> int:
     """Epochs between evaluations: rankings of very many pairs take longer than an epoch."""
-    pairs = graph.pairs
-    assert pairs is not None
+    pairs = pairs_of(graph)
     every = TrainConfig.evaluate_every
     if train.evaluate_every != every or train.metric in (None, "auc", "ap"):
         return train.evaluate_every
@@ -255,8 +254,7 @@ def batch_size_of(way: Way, train: TrainConfig, graph: Graph) -> int:
     """Nodes or pairs in a minibatch, where none were given."""
     if train.batch_size != TrainConfig.batch_size:
         return train.batch_size
-    assert graph.pairs is not None
-    count = graph.num_nodes if way == NODES else len(graph.pairs.train)
+    count = graph.num_nodes if way == NODES else len(pairs_of(graph).train)
     return _clamped(count // _STEPS, *_SIZES[way])
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vrgcn.graph.graph import Graph
-    from vrgcn.graph.pairs import Pairs
+    from vrgcn.graph.predicted_edges import Ends
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ def recommend(
     """
     import pyarrow as pa
 
-    from vrgcn.data.pairs import ScoredRows, scored_file
+    from vrgcn.data.edge_tables import edge_batch, edge_file
     from vrgcn.files.scratch import table_folder
     from vrgcn.inference.predict import exact_sweeps
-    from vrgcn.pairs.best import best_partners
+    from vrgcn.pairs.best import Best, best_partners
     from vrgcn.pairs.model import PairModel
     from vrgcn.runs.embedded import embed_run
 
@@ -106,32 +106,38 @@ def recommend(
         found = embed_run(
             model, asked.graph, sweeps, lambda done: on_chunk and on_chunk(done, total)
         )
-        pairs, scorer = found.edges.partners(found.decoder, found.embeddings, relation)
-        sources = _sources(nodes, asked.graph, pairs)
-        rows, batches, count = ScoredRows(asked.graph, pairs, ranked=True), [], 0
-        file = None
-        if path is not None:
-            file = stack.enter_context(scored_file(path, asked.graph, pairs, ranked=True))
-        for best in best_partners(scorer, pairs, sources, top):
-            columns = {"rank": pa.array(best.ranks.numpy()), "score": pa.array(best.scores.numpy())}
+        edges = found.edges.predicted
+        direction = found.edges.direction(relation)
+        ends = edges.ends(direction)
+        scorer = found.edges.scorer(found.decoder, found.embeddings)
+
+        def written(best: Best) -> pa.RecordBatch:
+            ranks, scores = (pa.array(part.numpy()) for part in (best.ranks, best.scores))
+            columns = {"rank": ranks, "score": scores}
+            return edge_batch(asked.graph, edges, best.pairs, columns, direction)
+
+        sources, batches, count = _sources(nodes, asked.graph, ends), [], 0
+        schema = written(Best.none()).schema
+        file = None if path is None else stack.enter_context(edge_file(path, schema))
+        for best in best_partners(scorer, edges, sources, top, direction):
             if file is None:
-                batches.append(rows.batch(best.pairs, columns))
+                batches.append(written(best))
             else:
-                file.write_columns(best.pairs, columns)
+                file.write_batch(written(best))
             count += len(best.ranks)
-    table = pa.Table.from_batches(batches, rows.schema) if file is None else None
+    table = pa.Table.from_batches(batches, schema) if file is None else None
     return Recommended(len(sources), count, table)
 
 
-def _sources(nodes: Any, graph: Graph, pairs: Pairs) -> Tensor:
+def _sources(nodes: Any, graph: Graph, ends: Ends) -> Tensor:
     """Return the nodes that are asked about."""
     import torch
 
     where = setting("for", python="nodes=")
     if nodes is None:
-        return torch.arange(pairs.sources.start, pairs.sources.stop)
+        return torch.arange(ends.sources.start, ends.sources.stop)
     if isinstance(nodes, Path):
-        return listed_nodes(nodes, graph.names, graph.num_nodes, pairs.kinds[0], where)
+        return listed_nodes(nodes, graph.names, graph.num_nodes, ends.kinds[0], where)
     single = isinstance(nodes, str) or not isinstance(nodes, Iterable)
     ids = [nodes] if single else list(nodes)
-    return torch.from_numpy(graph.names.places(ids, where, graph.num_nodes, pairs.kinds[0]))
+    return torch.from_numpy(graph.names.places(ids, where, graph.num_nodes, ends.kinds[0]))

@@ -26,10 +26,11 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.ranking import EmbeddedPairs, score_pairs
+from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.opening import open_target
+from vrgcn.targets.scored import pairs_of
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.targets.usual import with_usual
 from vrgcn.training.result import TrainResult
@@ -120,10 +121,10 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         share = self.validation_fraction
         spec = TargetSpec(RELATION, (1 - share, share, 0.0), found.train.seed)
         graph = open_target(spec, made)
-        assert graph.pairs is not None
-        if share and not len(graph.pairs.val):
+        held = pairs_of(graph)
+        if share and not len(held.val):
             raise InputError(
-                f"validation_fraction={share} of {len(graph.pairs.train)} pairs is none: give more"
+                f"validation_fraction={share} of {len(held.train)} pairs is none: give more"
             )
         graph, _ = scale_graph(graph, suitable_scaling(graph.features))
         job = found.settled(graph).prepare(graph)
@@ -150,8 +151,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         scorer = self._scorer()
         if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
             raise InputError(f"top must be a number from 1, not {top!r}")
-        pairs = self.graph_.pairs
-        assert pairs is not None
+        pairs = pairs_of(self.graph_)
         sources = torch.arange(pairs.sources.start, pairs.sources.stop)
         if users is not None:
             sources = torch.from_numpy(self._places(_ids(users), "users", 0))
@@ -188,8 +188,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         X: as in `fit`; y: ignored
         """
         scorer = self._scorer()
-        pairs = self.graph_.pairs
-        assert pairs is not None
+        pairs = pairs_of(self.graph_)
         frame, _ = _frame(X)
         ends = [self._known(frame.iloc[:, end].tolist(), kind) for end, kind in enumerate(KINDS)]
         held = torch.from_numpy(np.stack(ends, axis=1))
@@ -210,7 +209,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
             generator = torch.Generator().manual_seed(0)
             negatives = {"test": drawn_negatives(asked, len(held), generator)}
             asked = replace(asked, negatives=negatives)
-        return score_pairs(scorer, asked, "test", (self.metric_,))[self.metric_]
+        return score_edges(scorer, asked, "test", (self.metric_,))[self.metric_]
 
     def _settings(self) -> Settings:
         """The settings of a run with these parameters; those that are None have its defaults."""
@@ -233,14 +232,12 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         values = {"predict": RELATION, "seed": seed, **given, **extra}
         return build(Settings, with_usual(values))
 
-    def _scorer(self) -> EmbeddedPairs:
+    def _scorer(self) -> EmbeddedEdges:
         check_is_fitted(self, "model_")
-        pairs = self.graph_.pairs
-        assert pairs is not None
         if self._embeddings is None:
             saved = SavedModel.of(self.model_)
             self._embeddings = exact_sweeps(saved, self.graph_).outputs(None).cpu()
-        return EmbeddedPairs(self.model_.decoder.cpu(), self._embeddings, pairs.targets)
+        return EmbeddedEdges(self.model_.decoder.cpu(), self._embeddings, pairs_of(self.graph_))
 
     def _own_ids(self, nodes: Tensor, end: int) -> Any:
         """The user's ids of nodes at one end of pairs, as a pandas Series."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from vrgcn.data.pairs import with_given_negatives
+from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.data.splitting import random_split, split_by_time
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import SHARES, setting

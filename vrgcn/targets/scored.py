@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow as pa
 from torch import Tensor
 
 from vrgcn.data.databases.url import Place
-from vrgcn.data.pairs import read_pairs, scored_file, write_values
-from vrgcn.data.triples import read_triples, scored_triples
+from vrgcn.data.edge_tables import edge_batch, ends_of, read_edges, value_columns
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.predicted_edges import PredictedEdges
 from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.pairs.ranking import (
+    OF_TRIPLES,
     USUAL,
-    EmbeddedPairs,
-    Scorer,
+    EmbeddedEdges,
     collapse_note,
     pair_metric,
-    score_pairs,
+    score_edges,
 )
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.pairs.terms import LOSSES
@@ -42,12 +42,6 @@ from vrgcn.pairs.values import (
 )
 from vrgcn.targets.predicted import Kind
 from vrgcn.tasks.metrics import Metric
-from vrgcn.triples.ranking import (
-    METRICS,
-    EmbeddedTriples,
-    OneDirection,
-    score_triples,
-)
 from vrgcn.triples.rules import simple_rules as triple_rules
 
 
@@ -55,19 +49,25 @@ class ScoredEdges(ABC):
     """Edges that are predicted.
 
     kind: of target; predict: what the setting of that name says
-    word: what they are called; noun: what a scorer gives them
+    noun: what a scorer gives them
     said: what there is to say of their split beside its rules
     usual_metric: the score that decides where none is named
     losses: by name, the usual one first
     """
 
     kind: ClassVar[Kind]
-    word, noun = "pairs", "scores"
+    noun = "scores"
     said: tuple[str, ...] = ()
     predict: str
     usual_metric: str
     losses: tuple[str, ...]
-    predicted: Pairs | Triples
+    predicted: PredictedEdges
+    embedded: ClassVar[type[EmbeddedEdges]] = EmbeddedEdges
+
+    @property
+    def word(self) -> str:
+        """What edges are called."""
+        return f"{self.predicted.word}s"
 
     @abstractmethod
     def find_metric(self, name: str) -> Metric:
@@ -80,35 +80,34 @@ class ScoredEdges(ABC):
         asked: another one that a table has beside the usual ones
         """
 
-    @abstractmethod
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedPairs | EmbeddedTriples:
+    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedEdges:
         """Return the scorer of a model. embeddings: of all nodes, (nodes, width)"""
+        return self.embedded(decoder, embeddings, self.predicted)
 
     @abstractmethod
     def simple(self, width: int) -> Mapping[str, Any]:
         """Return the scorers of simple rules by name. width: of embeddings of the model beside
         them"""
 
-    @abstractmethod
     def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
         """Return the scores of a split's edges by name, for a scorer of these edges."""
+        return score_edges(scorer, self.predicted, split, names)
 
-    @abstractmethod
-    def partners(
-        self, decoder: Decoder, embeddings: Tensor, relation: str | None
-    ) -> tuple[Pairs, Scorer]:
-        """Return the known pairs of a relation and the scorer of new ones.
+    def direction(self, relation: str | None) -> int:
+        """Return the direction in which the best targets are asked for.
 
-        relation: one of its names; None if only one is predicted
+        relation: one of its names; None if only one relation is predicted
         """
+        return 0
 
-    @abstractmethod
     def read(self, place: Place, graph: Graph) -> Tensor:
         """Return the edges of a table, (rows, 2) or (rows, 3) nodes and relations."""
+        return read_edges(place, graph, self.predicted)
 
-    @abstractmethod
-    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
-        """Write edges and what a model gives to them, under the nodes' own ids."""
+    def written(self, graph: Graph, rows: Tensor, scores: Tensor) -> pa.RecordBatch:
+        """Return a table of edges and what a model gives to them, under the nodes' own ids."""
+        columns = {"score": pa.array(scores.float().numpy())}
+        return edge_batch(graph, self.predicted, rows, columns)
 
     def title(self, split: str) -> str:
         """Return words for the edges of a split that are scored."""
@@ -152,7 +151,6 @@ class ScoredLinks(ScoredEdges):
     kind: ClassVar[Kind] = "links"
     usual_metric = "auc"
     losses = ("logistic", *(name for name in LOSSES if name != "logistic"))
-    embedded = EmbeddedPairs
 
     def __init__(self, pairs: Pairs) -> None:
         self.predicted = self.pairs = pairs
@@ -166,26 +164,8 @@ class ScoredLinks(ScoredEdges):
         names = dict.fromkeys((*USUAL, *more, *(() if asked is None else (asked,))))
         return {name: pair_metric(name) for name in names}
 
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedPairs:
-        return self.embedded(decoder, embeddings, self.pairs.targets)
-
     def simple(self, width: int) -> Mapping[str, Any]:
         return simple_rules(self.pairs, width)
-
-    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
-        return score_pairs(scorer, self.pairs, split, names)
-
-    def partners(
-        self, decoder: Decoder, embeddings: Tensor, relation: str | None
-    ) -> tuple[Pairs, Scorer]:
-        return self.pairs, self.scorer(decoder, embeddings)
-
-    def read(self, place: Place, graph: Graph) -> Tensor:
-        return read_pairs(place, graph, self.pairs)
-
-    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
-        with scored_file(path, graph, self.pairs) as file:
-            file.write(rows, score=scores)
 
     def title(self, split: str) -> str:
         given = self.pairs.given.get(split)
@@ -225,18 +205,17 @@ class ScoredValues(ScoredLinks):
         found = score_values(scorer, self.pairs, split)
         return {name: found[name] for name in names}
 
-    def partners(
-        self, decoder: Decoder, embeddings: Tensor, relation: str | None
-    ) -> tuple[Pairs, Scorer]:
+    def direction(self, relation: str | None) -> int:
         if self.target.classes:
             raise InputError(
                 f"the run predicts classes of pairs ({self.target.name}), which have no best: "
                 "vrgcn predict --pairs tells the class of each pair"
             )
-        return super().partners(decoder, embeddings, relation)
+        return super().direction(relation)
 
-    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
-        write_values(path, graph, self.pairs, rows, scores)
+    def written(self, graph: Graph, rows: Tensor, scores: Tensor) -> pa.RecordBatch:
+        columns = value_columns(self.target, ends_of(self.pairs.kinds), scores)
+        return edge_batch(graph, self.pairs, rows, columns)
 
     def note(self, decoder: Decoder, embeddings: Tensor) -> str | None:
         return None  # values of pairs may be alike
@@ -250,7 +229,7 @@ class ScoredValues(ScoredLinks):
 class ScoredRelations(ScoredEdges):
     """The edges of all relations."""
 
-    kind, word, predict = "relations", "triples", RELATIONS
+    kind, predict = "relations", RELATIONS
     usual_metric = "mrr"
     losses = ("softmax", *(name for name in LOSSES if name != "softmax"))
 
@@ -258,39 +237,21 @@ class ScoredRelations(ScoredEdges):
         self.predicted = self.triples = triples
 
     def find_metric(self, name: str) -> Metric:
-        if name not in METRICS:
-            raise InputError(f"{setting('metric', name)} is none of {', '.join(METRICS)}")
-        return METRICS[name]
+        if name not in OF_TRIPLES:
+            raise InputError(f"{setting('metric', name)} is none of {', '.join(OF_TRIPLES)}")
+        return pair_metric(name)
 
     def metrics(self, split: str, asked: str | None = None) -> Mapping[str, Metric]:
-        return METRICS
-
-    def scorer(self, decoder: Decoder, embeddings: Tensor) -> EmbeddedTriples:
-        return EmbeddedTriples(decoder, embeddings)
+        return {name: pair_metric(name) for name in OF_TRIPLES}
 
     def simple(self, width: int) -> Mapping[str, Any]:
         return triple_rules(self.triples)
 
-    def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
-        found = score_triples(scorer, self.triples, split)
-        return {name: found[name] for name in names}
-
-    def partners(
-        self, decoder: Decoder, embeddings: Tensor, relation: str | None
-    ) -> tuple[Pairs, Scorer]:
+    def direction(self, relation: str | None) -> int:
         try:
-            direction = self.triples.find(relation or "")
+            return self.triples.find(relation or "")
         except InputError as error:
             raise InputError(f"{setting('relation')}: {error}") from None
-        scorer = OneDirection(self.scorer(decoder, embeddings), self.triples, direction)
-        return self.triples.pairs_of(direction), scorer
-
-    def read(self, place: Place, graph: Graph) -> Tensor:
-        return read_triples(place, graph, self.triples)
-
-    def write(self, path: Path, graph: Graph, rows: Tensor, scores: Tensor) -> None:
-        with scored_triples(path, graph, self.triples) as file:
-            file.write(rows, scores)
 
     def title(self, split: str) -> str:
         return f"{len(self.triples.split(split)):,} {split} triples, heads and tails, filtered"
@@ -303,3 +264,9 @@ def scored_edges(graph: Graph) -> ScoredEdges | None:
     if graph.pairs is None:
         return None
     return (ScoredLinks if graph.pairs.target is None else ScoredValues)(graph.pairs)
+
+
+def pairs_of(graph: Graph) -> Pairs:
+    """Return the pairs of a graph that `open_target` returned for one relation."""
+    assert graph.pairs is not None
+    return graph.pairs

@@ -23,7 +23,7 @@ from vrgcn.engine.visits import sizes
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.batches import check_any_order
-from vrgcn.triples.own_edges import TripleEdges
+from vrgcn.pairs.own_edges import MessageEdges
 from vrgcn.triples.queries import Asked, QuerySource
 
 _ORDER, _PLAN, _CANDIDATES = 0, 1, 3  # purposes of random numbers; 2 refreshes histories
@@ -48,7 +48,7 @@ class QueryBatches(MiniBatches):
         self._present = 0  # the epoch whose edges carry messages
         super().__init__(model, graph, **settings)
         check_any_order(self)
-        self._edges = None if held_share is None else TripleEdges(self.setup, source.triples)
+        self._edges = None if held_share is None else MessageEdges(self.setup, source.triples)
         if self.estimator.gradient_history:
             raise InputError(
                 "minibatches of triples do not visit every node equally often, as histories of "

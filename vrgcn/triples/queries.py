@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vrgcn.graph.sparse import offsets
+from vrgcn.graph.sparse import offsets, slices
 from vrgcn.graph.triples import Triples
 from vrgcn.pairs.negatives import Sampling
 from vrgcn.pairs.terms import PairLoss
@@ -122,11 +122,9 @@ class QuerySource:
 
     def triples_of(self, places: Tensor) -> Tensor:
         """(terms, 3) head, relation and tail of each term of some queries."""
-        counts = self.starts[places + 1] - self.starts[places]
-        rows = torch.repeat_interleave(places, counts)
-        before = torch.repeat_interleave(counts.cumsum(0) - counts - self.starts[places], counts)
-        targets = self.targets[torch.arange(len(rows)) - before]
-        sources, directions = self.sources[rows], self.directions[rows]
+        rows, terms = self._terms_of(places)
+        sources, directions = self.sources[places[rows]], self.directions[places[rows]]
+        targets = self.targets[terms]
         count = len(self.triples.relations)
         back = directions >= count
         heads, tails = torch.where(back, targets, sources), torch.where(back, sources, targets)
@@ -139,13 +137,15 @@ class QuerySource:
     def ask(self, places: Tensor, generator: torch.Generator) -> Asked:
         """Some of the queries, with candidates from the generator."""
         sources, directions = self.sources[places], self.directions[places]
-        counts = self.starts[places + 1] - self.starts[places]
-        rows = torch.repeat_interleave(torch.arange(len(places)), counts)
-        before = torch.repeat_interleave(counts.cumsum(0) - counts - self.starts[places], counts)
-        targets = self.targets[torch.arange(len(rows)) - before]
+        rows, terms = self._terms_of(places)
+        targets = self.targets[terms]
         candidates, expected = self._candidates(generator)
         no_negative = self._no_negative(directions, rows, targets, candidates)
         return Asked(sources, directions, rows, targets, candidates, expected, no_negative)
+
+    def _terms_of(self, places: Tensor) -> tuple[Tensor, Tensor]:
+        first = self.starts[places]
+        return slices(first, self.starts[places + 1] - first)
 
     def _candidates(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         count, nodes = self.negatives, self.triples.num_nodes
@@ -164,9 +164,8 @@ class QuerySource:
     ) -> tuple[Tensor, Tensor]:
         first = torch.searchsorted(candidates, targets)
         counts = torch.searchsorted(candidates, targets, right=True) - first
-        known = torch.repeat_interleave(rows, counts)
-        before = torch.repeat_interleave(counts.cumsum(0) - counts - first, counts)
-        places = torch.arange(len(known)) - before
+        terms, places = slices(first, counts)
+        known = rows[terms]
         spans = self.triples.spans[directions]
         if bool((spans == torch.tensor([0, self.triples.num_nodes])).all()):
             return known, places

@@ -15,17 +15,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vrgcn.graph.sparse import offsets
+from vrgcn.graph.sparse import offsets, slices
 from vrgcn.graph.triples import Triples
-from vrgcn.triples.ranking import TripleScorer
+from vrgcn.pairs.ranking import Rule, Scorer
 
 _TIE = 1e-6  # frequency decides among targets of one share
 
 
-class FrequentTargets:
+class FrequentTargets(Rule):
     """The number of training triples that end in the target in the direction."""
 
     def __init__(self, triples: Triples) -> None:
+        self.edges = triples
         train = triples.both_ways(triples.train)
         count = len(triples.directions)
         flat = torch.bincount(
@@ -33,14 +34,17 @@ class FrequentTargets:
         )
         self.counts = flat.view(count, triples.num_nodes).to(torch.float32)
 
-    def against(self, sources: Tensor, directions: Tensor) -> Tensor:
-        return self.counts[directions]
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        targets = self.edges.ends(direction).targets
+        counts = self.counts[direction, targets.start : targets.stop]
+        return counts.expand(len(sources), -1).clone()
 
 
-class OtherRelations:
+class OtherRelations(Rule):
     """The largest share of another direction that links the two nodes; frequency decides ties."""
 
     def __init__(self, triples: Triples) -> None:
+        self.edges = triples
         self.frequent = FrequentTargets(triples)
         train = triples.both_ways(triples.train).unique(dim=0)
         both, links = shared_links(triples)
@@ -49,16 +53,15 @@ class OtherRelations:
         source, self.directions, self.targets = train[order].unbind(1)
         self.starts = offsets(torch.bincount(source, minlength=triples.num_nodes))
 
-    def against(self, sources: Tensor, directions: Tensor) -> Tensor:
-        scores = self.frequent.against(sources, directions) * _TIE
-        counts = self.starts[sources + 1] - self.starts[sources]
-        rows = torch.repeat_interleave(torch.arange(len(sources)), counts)
-        before = torch.repeat_interleave(counts.cumsum(0) - counts - self.starts[sources], counts)
-        entries = torch.arange(len(rows)) - before
-        share = self.shares[directions[rows], self.directions[entries]]
-        place = rows * scores.shape[1] + self.targets[entries]
-        best = torch.zeros_like(scores).view(-1).scatter_reduce_(0, place, share, "amax")
-        return scores + best.view_as(scores)
+    def against(self, sources: Tensor, direction: int = 0) -> Tensor:
+        first = self.starts[sources]
+        rows, entries = slices(first, self.starts[sources + 1] - first)
+        nodes, targets = self.edges.num_nodes, self.edges.ends(direction).targets
+        share = self.shares[direction, self.directions[entries]]
+        best = torch.zeros(len(sources) * nodes)
+        best.scatter_reduce_(0, rows * nodes + self.targets[entries], share, "amax")
+        scores = self.frequent.against(sources, direction) * _TIE
+        return scores + best.view(-1, nodes)[:, targets.start : targets.stop]
 
 
 def shared_links(triples: Triples) -> tuple[Tensor, Tensor]:
@@ -76,7 +79,7 @@ def shared_links(triples: Triples) -> tuple[Tensor, Tensor]:
     return both.fill_diagonal_(0), links
 
 
-def simple_rules(triples: Triples) -> dict[str, TripleScorer]:
+def simple_rules(triples: Triples) -> dict[str, Scorer]:
     """The rules by name."""
     return {
         "frequent targets": FrequentTargets(triples),

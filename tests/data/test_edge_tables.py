@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
 import torch
 
 from vrgcn import Graph, split_pairs
-from vrgcn.data.pairs import read_pairs, scored_file, write_values
+from vrgcn.data.edge_tables import edge_batch, edge_file, read_edges
+from vrgcn.targets.scored import ScoredValues
 
 
 def rated(kinds: tuple[str, str], name: str, values: list[Any]) -> Graph:
@@ -40,16 +42,19 @@ def test_values_and_ends_have_columns_of_their_own(
     graph = rated(kinds, name, list("ababab"))
     assert graph.pairs is not None
     asked = torch.tensor([[0, 6], [5, 11]])
-    write_values(tmp_path / "p.csv", graph, graph.pairs, asked, torch.tensor([[0.0, 9], [9, 0]]))
+    found = torch.tensor([[0.0, 9], [9, 0]])
+    batch = ScoredValues(graph.pairs).written(graph, asked, found)
+    with edge_file(tmp_path / "p.csv", batch.schema) as file:
+        file.write_batch(batch)
     table = pc.read_csv(tmp_path / "p.csv")
     assert table.column_names == columns
     assert table[2].to_pylist() == ["b", "a"]
-    assert torch.equal(read_pairs(tmp_path / "p.csv", graph, graph.pairs), asked)
+    assert torch.equal(read_edges(tmp_path / "p.csv", graph, graph.pairs), asked)
 
 
-def test_ranks_and_scores_of_kinds_called_so_have_columns_of_their_own(tmp_path: Path) -> None:
+def test_ranks_and_scores_of_kinds_called_so_have_columns_of_their_own() -> None:
     graph = rated(("score", "rank"), "x", [1.0, 2, 3, 4, 5, 6])
     assert graph.pairs is not None
-    with scored_file(tmp_path / "p.csv", graph, graph.pairs, ranked=True) as file:
-        file.write(torch.tensor([[0, 6]]), rank=torch.tensor([1]), score=torch.tensor([0.5]))
-    assert pc.read_csv(tmp_path / "p.csv").column_names == ["source", "target", "rank", "score"]
+    columns = {"rank": pa.array([1]), "score": pa.array([0.5])}
+    batch = edge_batch(graph, graph.pairs, torch.tensor([[0, 6]]), columns)
+    assert batch.schema.names == ["source", "target", "rank", "score"]
