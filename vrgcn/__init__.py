@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
     from vrgcn.triples.split import split_triples
+    from vrgcn.tuning.finishing import TuneResult
     from vrgcn.tuning.searching import tune
-    from vrgcn.tuning.tuner import TuneResult
 
 __version__ = "0.1.0"
 
@@ -105,7 +105,7 @@ _HOME = {
     "Run": "runs.run",
     "load_run": "runs.run",
     "train": "runs.train",
-    "TuneResult": "tuning.tuner",
+    "TuneResult": "tuning.finishing",
     "tune": "tuning.searching",
     "VRGCNClassifier": "scikit.classifier",
     "VRGCNRecommender": "scikit.recommender",

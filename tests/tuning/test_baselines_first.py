@@ -19,8 +19,8 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.tasks import find_task
 from vrgcn.training import clock as clocks
-from vrgcn.tuning import tuner as module
-from vrgcn.tuning.tuner import TuneResult
+from vrgcn.tuning import baselines_first as module
+from vrgcn.tuning.finishing import TuneResult
 
 pytest.importorskip("optuna")
 pytest.importorskip("sklearn")
@@ -164,7 +164,7 @@ def test_stopped_at_a_baseline_it_goes_on_to_the_same_end(tmp_path: Path, monkey
 
 
 def test_where_all_networks_fail_the_baselines_are_the_result(monkeypatch) -> None:
-    monkeypatch.setattr(module, "free_memory", lambda: 1000)
+    monkeypatch.setattr("vrgcn.tuning.trials.free_memory", lambda: 1000)
     notes: list[str] = []
     result = search(trials=30, on_note=notes.append)
     assert len(result.trials) == 5

@@ -19,6 +19,7 @@ from vrgcn.pairs.ranking import OF_TRIPLES, score_edges
 from vrgcn.pairs.rules import simple_rules
 from vrgcn.triples.rules import simple_rules as triple_rules
 from vrgcn.triples.split import split_triples
+from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.space import (
     OF_PAIRS,
     PAIR_SPACE,
@@ -28,7 +29,6 @@ from vrgcn.tuning.space import (
     TriedSettings,
     searched,
 )
-from vrgcn.tuning.tuner import TuneResult
 
 MODEL = ModelConfig(model="gcn", hidden=16, embedding=8, dropout=0.0, layer_norm=False)
 CONFIG = TrainConfig(epochs=4, batch_size=32, learning_rate=0.02, metric="auc")

@@ -10,7 +10,7 @@ from vrgcn.graph.scaling import scale_graph
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
 from vrgcn.models.config import ModelConfig
-from vrgcn.tuning.tuner import TuneResult
+from vrgcn.tuning.finishing import TuneResult
 
 # Validation nodes choose no epoch: they are different ones in another future.
 CONFIG = TrainConfig(epochs=3, batch_size=32, estimator="exact", diagnostics=0, select="last")

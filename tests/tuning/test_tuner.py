@@ -18,17 +18,19 @@ from tests.cli.conftest import small_graph
 from tests.training.test_objective import far_off
 from vrgcn import TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
+from vrgcn.runs.folder import LEADERBOARD
 from vrgcn.runs.job import Job
 from vrgcn.targets.finding import find_target
 from vrgcn.tasks.metrics import accuracy
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.trainer import Trainer
-from vrgcn.tuning import tuner as module
+from vrgcn.tuning import trials as module
+from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
+from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import SPACE, TriedSettings
 from vrgcn.tuning.study import STUDY, Tried
-from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
 
@@ -221,8 +223,8 @@ def test_where_the_epochs_take_longer_than_the_time_others_are_tried(seconds) ->
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, leads: bool) -> None:
-    monkeypatch.setattr(module.Tuner, "_share", lambda self, number: 1000.0 if number else 4.0)
-    monkeypatch.setattr(module.Tuner, "_leads", lambda self, score: leads)
+    monkeypatch.setattr(module, "_share", lambda session, number: 1000.0 if number else 4.0)
+    monkeypatch.setattr(module, "_leads", lambda session, score: leads)
     long = TrainConfig(epochs=100, batch_size=32, seed=2)
     result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
     last = result.trials[1]
@@ -234,14 +236,14 @@ def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, l
 def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
     """10 of 100 seconds were used."""
     trials = [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)]
-    tuner = object.__new__(module.Tuner)
-    tuner.study, tuner.target = None, find_target(GRAPH, CONFIG)
-    tuner.clock = SimpleNamespace(limit=100.0, used=10.0)
     for known in ([], trials):
-        monkeypatch.setattr(module, "tried", lambda study, known=known: known)
-        assert tuner._left() == pytest.approx(85.0)
-        assert tuner._leads(0.95) == bool(known)
-    assert not tuner._leads(0.9)
+        session = object.__new__(Session)
+        session.study, session.target = None, find_target(GRAPH, CONFIG)
+        session.clock = SimpleNamespace(limit=100.0, used=10.0)
+        monkeypatch.setattr("vrgcn.tuning.session.tried", lambda study, known=known: known)
+        assert session.left == pytest.approx(85.0)
+        assert module._leads(session, 0.95) == bool(known)
+    assert not module._leads(session, 0.9)
 
 
 @pytest.mark.parametrize(
@@ -258,11 +260,10 @@ def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
 def test_trials_of_few_labels_have_so_many_epochs_that_twenty_fit_into_the_time(
     monkeypatch, few: bool, limit: float | None, epoch: float, epochs: int
 ) -> None:
-    tuner = object.__new__(module.Tuner)
-    tuner.untested, tuner.clock = GRAPH, SimpleNamespace(limit=limit)
+    session = SimpleNamespace(untested=GRAPH, clock=SimpleNamespace(limit=limit))
     monkeypatch.setattr(module, "few_labels", lambda graph: few)
     given = TriedSettings(MODEL, TrainConfig(epochs=100))
-    assert tuner._shortened(given, epoch) == given.changed({"epochs": epochs})
+    assert module._shortened(session, given, epoch) == given.changed({"epochs": epochs})
 
 
 @pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
@@ -353,10 +354,10 @@ def test_a_folder_with_another_search_is_refused(
     found, graph, model, config, names, message
 ) -> None:
     _, folder = found
-    before = (folder / module.LEADERBOARD).read_text()
+    before = (folder / LEADERBOARD).read_text()
     with pytest.raises(ValueError, match=f"holds another search: .*{message}"):
         tune(graph, model, config, folder=folder, search=tuple(names), trials=5, baselines=())
-    assert (folder / module.LEADERBOARD).read_text() == before
+    assert (folder / LEADERBOARD).read_text() == before
 
 
 def test_other_threads_and_limits_are_the_same_search(found) -> None:

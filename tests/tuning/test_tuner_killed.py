@@ -23,9 +23,9 @@ from vrgcn.engine.batch import Batch
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.trainer import Trainer
+from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.leaderboard import Leaderboard
 from vrgcn.tuning.study import STUDY
-from vrgcn.tuning.tuner import TuneResult
 
 optuna = pytest.importorskip("optuna")
 

@@ -12,7 +12,7 @@ from vrgcn.runs.folder import AVERAGED, BEST
 from vrgcn.tuning.settings import TuneSettings
 
 if TYPE_CHECKING:
-    from vrgcn.tuning.tuner import TuneResult
+    from vrgcn.tuning.finishing import TuneResult
 
 
 @dataclass(frozen=True)

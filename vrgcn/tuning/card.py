@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vrgcn.graph.graph import Graph
 from vrgcn.runs.card import STANDARD_ERROR, said, score_text, table, write_readme
 from vrgcn.runs.card_facts import code, facts_of
 from vrgcn.runs.folder import CARD
-from vrgcn.tuning.finishing import Scores
 from vrgcn.tuning.standings import Standing
+
+if TYPE_CHECKING:
+    from vrgcn.tuning.finishing import Scores
 
 _SHOWN = 10
 

@@ -3,38 +3,49 @@
 Nothing is trained again. The average is corrected and smoothed if that gains enough. Every choice
 is made on the validation nodes; then the test nodes are scored, once for each of the two. Both are
 calibrated on the validation nodes as single runs are.
+
+Where edges are predicted, nothing is averaged: embeddings of different networks have no common
+axes, scores of a decoder no common scale.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from vrgcn.baselines.problem import Problem
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_file, remove_folder, write_text
-from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.choose_smoothing import choose_smoothing
+from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.runs.calibration import calibrate_run
 from vrgcn.runs.card import Scored, write_card
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
+from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric, Metric
+from vrgcn.tuning.card import write_search_card
 from vrgcn.tuning.caruana import choose_robustly
+from vrgcn.tuning.leaderboard import ranked, settings_text
 from vrgcn.tuning.members import Member, standard_error
-from vrgcn.tuning.standings import Standing, standings
-from vrgcn.tuning.study import Tried
+from vrgcn.tuning.session import Session
+from vrgcn.tuning.space import TriedSettings
+from vrgcn.tuning.standings import Standing, standings, standings_table
+from vrgcn.tuning.study import Tried, tried
+from vrgcn.tuning.trials import find_members, settled
 
 S = TypeVar("S", bound=SavedModel)
 
@@ -61,156 +72,190 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """best: the best single model, loaded, and its scores; average: the same of the average, None
-        where nothing is averaged
-    rows: of the leaderboard
+class TuneResult:
+    """trials: networks that were tried, in order; baselines: that were fitted
+    best: the best single model of all; settings: of a network, None of a baseline
+    model: of the best; result: its scores
+    average: of the models that predict best together; average_result: its scores; both None for
+        pairs, where nothing is averaged
+    standings: rows of the leaderboard, best first, the average last
     """
 
-    best: Member
-    saved: SavedModel
-    scores: Scores
+    trials: list[Tried]
+    baselines: list[Tried]
+    best: Tried
+    settings: TriedSettings | None
+    model: nn.Module
+    result: Scores
     average: Average | None
-    average_scores: Scores | None
-    rows: list[Standing]
+    average_result: Scores | None
+    standings: list[Standing]
 
-
-class Finishing:
-    """graph: with all its nodes; untested: without test nodes
-    score: returns the test score of a model; None without test nodes or pairs
-    options: what config.toml of a run says beside its settings
-    planned: epochs of a trial that is not cut short
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        untested: Graph,
-        metric: Metric,
-        score: Callable[[SavedModel], float | None],
-        folder: Path,
-        options: Mapping[str, Any],
-        planned: int,
-    ) -> None:
-        self.graph = graph
-        self.untested = untested
-        self.metric = metric
-        self.score = score
-        self.folder = folder
-        self.options = options
-        self.planned = planned
-        self.task = find_task(graph.task)
-
-    def run(self, members: Sequence[Member], best: Member, metric: LabelMetric) -> Finished:
-        """Choose the average, write both folders, and score them. The result of the best comes
-        last: with it the search has finished.
-
-        best: the best of the members; metric: computes the score from labels
-        """
-        assert self.graph.labels is not None
-        truth = self.graph.labels[self.graph.val]
-        outputs = {member.name: member.validation_outputs(self.untested) for member in members}
-        errors = {name: standard_error(metric, out, truth) for name, out in outputs.items()}
-        shares = {name: self.task.shares(found) for name, found in outputs.items()}
-        error = max((found for found in errors.values() if found is not None), default=0.0)
-        chosen = choose_robustly(
-            shares,
-            truth,
-            lambda mean, labels: metric.compute(self.task.from_shares(mean), labels),
-            metric.better,
-            lambda score, best: abs(best - score) <= _NEAR * error,
+    def __str__(self) -> str:
+        values = settings_text(self.best.values)
+        text = (
+            f"best of {len(self.trials)} trials and {len(self.baselines)} baselines, "
+            f"{self.best.name}{': ' + values if values else ''}\n{self.result}"
         )
-        kept = {member.name: member.load() for member in members if member.name in chosen.weights}
-        average = Average.of_members(kept, chosen.weights, best=str(self.folder / BEST))
-        mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
-        spread = standard_error(metric, self.task.from_shares(mean), truth)
-        average, val = self._smoothed(average, chosen.score, spread, metric)
-        averaged = self._tested(average, Scores(self.metric, val, spread, None))
-        average = self._calibrated(average)
-        self._write_average(average, averaged)
-        rows = standings(
-            [
-                (member.tried, errors[member.name], chosen.weights.get(member.name, 0.0))
-                for member in members
-            ],
-            (val, spread),
-            self.metric,
-            self.planned,
-        )
-        assert best.tried.val is not None
-        scores = Scores(self.metric, best.tried.val, errors[best.name], None)
-        saved = best.load()
-        return Finished(best, saved, self._write_best(best, saved, scores), average, averaged, rows)
+        if self.average is None:
+            return text
+        members = self.average.members or {}
+        weights = zip(members, self.average.weights, strict=True)
+        shares = ", ".join(f"{weight:.2f} {name}" for name, weight in weights)
+        return f"{text}\naverage of {len(members)}: {shares}\n{self.average_result}"
 
-    def run_edges(self, members: Sequence[Member], best: Member, rules: list[Tried]) -> Finished:
-        """Write the best model of pairs and score it; nothing is averaged.
 
-        rules: simple ones, for the leaderboard
-        """
-        every = [*(member.tried for member in members), *rules]
-        rows = standings([(each, None, 0.0) for each in every], None, self.metric, self.planned)
-        assert best.tried.val is not None
-        scores, saved = Scores(self.metric, best.tried.val, None, None), best.load()
-        return Finished(best, saved, self._write_best(best, saved, scores), None, None, rows)
+def finish(session: Session) -> TuneResult:
+    """Write the average to the folder `average` and the best single model to the folder `best`,
+    both scored on the test split. The result of the best comes last: with it the search has
+    finished."""
+    members = find_members(session)
+    best, trials = _best(session, members), tried(session.study)
+    average, averaged = None, None
+    planned, metric = session.search.given.train.epochs, session.target.metric
+    errors: dict[str, float | None] = {}
+    if predicts_labels(session.graph):
+        average, averaged, errors = _average(session, members)
+    weights = dict(zip(average.members or {}, average.weights, strict=True)) if average else {}
+    entries = [(m.tried, errors.get(m.name), weights.get(m.name, 0.0)) for m in members]
+    if average is None:  # simple rules have no model
+        entries += [(rule, None, 0.0) for rule in session.baselines.values()]
+    end = None if averaged is None else (averaged.val, averaged.error)
+    rows = standings(entries, end, metric, planned)
+    assert best.tried.val is not None
+    scores = Scores(metric, best.tried.val, errors.get(best.name), None)
+    saved = best.load()
+    scores = _write_best(session, best, saved, scores)
+    session.write(rows)  # a killed process may have left it without the last trial
+    title = f"Best of {len(trials)} trials, {metric.title}"
+    session.leaderboard.finish(standings_table(rows, metric, title))
+    session.study.set_user_attr("used", session.clock.used)
+    kept = {BEST: scores} | ({} if averaged is None else {AVERAGED: averaged})
+    write_search_card(session.folder, session.options, session.graph, rows, kept)
+    settings = None
+    if best.tried.baseline is None:
+        settings = settled(session, session.search.given.changed(best.tried.values))
+    baselines = list(session.baselines.values())
+    return TuneResult(
+        trials, baselines, best.tried, settings, saved.model, scores, average, averaged, rows
+    )
 
-    def _smoothed(
-        self, average: Average, val: float, error: float | None, metric: LabelMetric
-    ) -> tuple[Average, float]:
-        """Return the average, corrected and smoothed if the validation score gains more than a
-        part of its standard error, and its score."""
-        problem = Problem.of(self.untested, metric)
-        found = choose_smoothing(average, problem)
-        gain = found.alone - found.val if metric.error else found.val - found.alone
-        if found.smoothing is None or gain <= _GAIN * (error or 0.0):
-            return average, val
-        return replace(average, smoothing=found.smoothing), found.val
 
-    def _write_best(self, member: Member, saved: SavedModel, scores: Scores) -> Scores:
-        folder = self.folder / BEST
-        folder.mkdir(exist_ok=True)
-        for name in (CONFIG, METRICS):
-            if (member.folder / name).is_file():
-                with open(member.folder / name, "rb") as source, new_file(folder / name) as target:
-                    shutil.copyfileobj(source, target)
-        scores = self._tested(saved, scores)
-        saved = self._calibrated(saved)
-        save_model(saved, folder / MODEL)
-        result = read_json(member.folder / RESULT) | {"test": scores.test}
-        self._write_card(folder, read_config(folder), scores, saved, result["epoch"])
-        write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+def _best(session: Session, members: Sequence[Member]) -> Member:
+    """Return the best of the members; a folder of another one is removed."""
+    if not members:
+        trials = tried(session.study)
+        reasons = "; ".join(str(trial.reason) for trial in trials[-3:])
+        raise InputError(f"none of {len(trials)} trials ran to its end: {reasons}")
+    models = [member.tried for member in members]
+    better = session.target.better
+    order = ranked(models, better) or ranked(models, better, pruned=True)
+    best = next(member for member in members if member.tried == order[0])
+    if session.study.user_attrs.get("best") not in (None, best.name):
+        # Left by a search that was resumed and found a better one.
+        shutil.rmtree(session.folder / BEST, ignore_errors=True)
+    session.study.set_user_attr("best", best.name)
+    return best
+
+
+def _average(
+    session: Session, members: Sequence[Member]
+) -> tuple[Average, Scores, dict[str, float | None]]:
+    """Choose the average and write it. Return it, its scores, and the standard errors of those of
+    the members."""
+    assert session.graph.labels is not None
+    task, metric = find_task(session.graph.task), session.metric
+    truth = session.graph.labels[session.graph.val]
+    outputs = {member.name: member.validation_outputs(session.untested) for member in members}
+    errors = {name: standard_error(metric, out, truth) for name, out in outputs.items()}
+    shares = {name: task.shares(out) for name, out in outputs.items()}
+    error = max((each for each in errors.values() if each is not None), default=0.0)
+    chosen = choose_robustly(
+        shares,
+        truth,
+        lambda mean, labels: metric.compute(task.from_shares(mean), labels),
+        metric.better,
+        lambda score, best: abs(best - score) <= _NEAR * error,
+    )
+    kept = {member.name: member.load() for member in members if member.name in chosen.weights}
+    average = Average.of_members(kept, chosen.weights, best=str(session.folder / BEST))
+    mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
+    spread = standard_error(metric, task.from_shares(mean), truth)
+    average, val = _smoothed(session, average, chosen.score, spread, metric)
+    scores = _tested(session, average, Scores(session.target.metric, val, spread, None))
+    average = _calibrated(session, average)
+    _write_average(session, average, scores)
+    return average, scores, errors
+
+
+def _smoothed(
+    session: Session, average: Average, val: float, error: float | None, metric: LabelMetric
+) -> tuple[Average, float]:
+    """Return the average, corrected and smoothed if the validation score gains more than a part of
+    its standard error, and its score."""
+    choice = choose_smoothing(average, Problem.of(session.untested, metric))
+    gain = choice.alone - choice.val if metric.error else choice.val - choice.alone
+    if choice.smoothing is None or gain <= _GAIN * (error or 0.0):
+        return average, val
+    return replace(average, smoothing=choice.smoothing), choice.val
+
+
+def _tested(session: Session, saved: SavedModel, scores: Scores) -> Scores:
+    """Return scores with that of the test split, if there is one."""
+    target = session.target
+    if not target.has("test"):
         return scores
+    outputs = predict(saved, session.graph, target.nodes("test"), kind="all")
+    return replace(scores, test=target.score_split(saved.model, outputs, "test"))
 
-    def _calibrated(self, saved: S) -> S:
-        """Return a model calibrated on the validation nodes, as a single run is; the test nodes
-        are scored before, and play no part."""
-        wanted = str(self.options.get("calibrate", "auto"))
-        found = calibrate_run(saved, self.untested, wanted, lambda _: None)
-        assert isinstance(found, type(saved))
-        return found
 
-    def _write_average(self, average: Average, scores: Scores) -> None:
-        folder = self.folder / AVERAGED
-        if folder.is_dir():
-            remove_folder(folder)
-        folder.mkdir()
-        config = {**self.options, "average": len(average.weights)}
-        write_settings(folder / CONFIG, config)
-        save_average(average, folder)
-        self._write_card(folder, config, scores, average)
-        result = {"metric": self.metric.title, "val": scores.val, "test": scores.test}
-        result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
-        write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+def _calibrated(session: Session, saved: S) -> S:
+    """Return a model calibrated on the validation nodes, as a single run is; the test nodes are
+    scored before, and play no part."""
+    wanted = str(session.options.get("calibrate", "auto"))
+    calibrated = calibrate_run(saved, session.untested, wanted, lambda _: None)
+    assert isinstance(calibrated, type(saved))
+    return calibrated
 
-    def _write_card(
-        self,
-        folder: Path,
-        config: Mapping[str, Any],
-        scores: Scores,
-        saved: SavedModel,
-        epoch: int = 0,
-    ) -> None:
-        scored = Scored(self.metric.title, scores.val, scores.test, epoch, scores.error)
-        write_card(folder, config, scored, saved, facts_of(self.graph))
 
-    def _tested(self, saved: SavedModel, scores: Scores) -> Scores:
-        return replace(scores, test=self.score(saved))
+def _write_best(session: Session, member: Member, saved: SavedModel, scores: Scores) -> Scores:
+    folder = session.folder / BEST
+    folder.mkdir(exist_ok=True)
+    for name in (CONFIG, METRICS):
+        if (member.folder / name).is_file():
+            with open(member.folder / name, "rb") as source, new_file(folder / name) as target:
+                shutil.copyfileobj(source, target)
+    scores = _tested(session, saved, scores)
+    saved = _calibrated(session, saved)
+    save_model(saved, folder / MODEL)
+    result = read_json(member.folder / RESULT) | {"test": scores.test}
+    _write_end(session, folder, read_config(folder), scores, saved, result)
+    return scores
+
+
+def _write_average(session: Session, average: Average, scores: Scores) -> None:
+    folder = session.folder / AVERAGED
+    if folder.is_dir():
+        remove_folder(folder)
+    folder.mkdir()
+    config = {**session.options, "average": len(average.weights)}
+    write_settings(folder / CONFIG, config)
+    save_average(average, folder)
+    result = {"metric": scores.metric.title, "val": scores.val, "test": scores.test}
+    result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
+    _write_end(session, folder, config, scores, average, result)
+
+
+def _write_end(
+    session: Session,
+    folder: Path,
+    config: Mapping[str, Any],
+    scores: Scores,
+    saved: SavedModel,
+    result: Mapping[str, Any],
+) -> None:
+    """Write the card and, last, the result of a model that is kept."""
+    title, epoch = scores.metric.title, result["epoch"]
+    scored = Scored(title, scores.val, scores.test, epoch, scores.error)
+    write_card(folder, config, scored, saved, facts_of(session.graph))
+    write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")

@@ -21,11 +21,11 @@ from vrgcn.runs.run_settings import given_settings
 from vrgcn.runs.training import end_told, graph_in, own_folder
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.progress import filling_bars
+from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.settings import TuneSettings
 from vrgcn.tuning.space import SPACE, searched
 from vrgcn.tuning.study import check_optuna
 from vrgcn.tuning.tune import search_models
-from vrgcn.tuning.tuner import TuneResult
 
 _OF_SEARCH = ("trials", "search", "baselines")  # settings that single runs do not have
 

@@ -1,4 +1,13 @@
-"""A search on a graph: finds settings that score well on its validation nodes."""
+"""A bounded search for models, on validation alone: baselines, networks, their average.
+
+Baselines come first and have a part of the time. Trials of networks are drawn by Optuna. The first
+is of the settings that were given and is never pruned, so that what is found is never below them on
+the validation nodes. A trial's graph has no test nodes: they can have no part in the choice. Of the
+others, those whose best validation score so far is not in the better half of all trials that came
+as far are pruned, after a sixth, a third and two thirds of the cost (successive halving). A trial
+or a baseline that diverges or does not fit in memory has failed, with a reason, and the search goes
+on. Where edges are predicted, simple rules take the place of baselines.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +45,10 @@ from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig, given_config
 from vrgcn.training.interval import duration
 from vrgcn.training.target import Target
+from vrgcn.tuning.baselines_first import fit_baselines, score_rules
+from vrgcn.tuning.finishing import TuneResult, finish
 from vrgcn.tuning.leaderboard import Leaderboard
+from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import (
     NOT_RELATIONAL,
     SPACE,
@@ -46,7 +58,7 @@ from vrgcn.tuning.space import (
     searched,
 )
 from vrgcn.tuning.study import check_optuna, note_identity, open_study
-from vrgcn.tuning.tuner import Tuner, TuneResult
+from vrgcn.tuning.trials import run_trials
 
 if TYPE_CHECKING:
     import optuna
@@ -106,12 +118,20 @@ def search_models(
         if folder is not None:
             _refuse_another(home, study, _identity(graph, given, search, target))
         on_begin()
-        leaderboard = stack.enter_context(Leaderboard(target.metric, verbose))
-        space = _space(_settled(given, graph, limit), graph, search, target)
-        tuner = Tuner(graph, target, space, study, home, clock, leaderboard, options or {}, on_note)
-        fit(tuner)
-        tuner.run(trials)
-        return tuner.finish()
+        session = Session(
+            graph=graph,
+            target=target,
+            search=_space(_settled(given, graph, limit), graph, search, target),
+            study=study,
+            folder=home,
+            clock=clock,
+            leaderboard=stack.enter_context(Leaderboard(target.metric, verbose)),
+            options=options or {},
+            on_note=on_note,
+        )
+        fit(session)
+        run_trials(session, trials)
+        return finish(session)
 
 
 def _check_labels(graph: Graph) -> None:
@@ -122,7 +142,7 @@ def _check_labels(graph: Graph) -> None:
         )
 
 
-def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Tuner], None]:
+def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Session], None]:
     """Return what fits the baselines of labels."""
     given_names = list(RECIPES) if baselines is None else list(baselines)
     names = [name for name in given_names if isinstance(name, str)]
@@ -132,16 +152,16 @@ def _fitting(baselines: Sequence[Any] | None, graph: Graph) -> Callable[[Tuner],
         raise InputError(f"baselines: {unknown[0]!r} is none of {', '.join(RECIPES)}")
     if graph.kinds.named:  # labels spread between nodes of one kind
         names = [name for name in names if not RECIPES[name].smooth]
-    return lambda tuner: tuner.fit_baselines(names, own)
+    return lambda session: fit_baselines(session, names, own)
 
 
-def _scoring(edges: ScoredEdges, baselines: Sequence[Any] | None) -> Callable[[Tuner], None]:
+def _scoring(edges: ScoredEdges, baselines: Sequence[Any] | None) -> Callable[[Session], None]:
     """Return what scores the simple rules of edges."""
     if not len(edges.predicted.val):
         raise InputError("tuning needs validation pairs: split the graph with some, by the ratio")
     if baselines:
         raise InputError("baselines: those of pairs are simple rules, all of them or none, ()")
-    return (lambda tuner: None) if baselines is not None else Tuner.fit_rules
+    return (lambda session: None) if baselines is not None else score_rules
 
 
 def _given(edges: ScoredEdges, model: ModelConfig | None, config: TrainConfig) -> TriedSettings:
