@@ -298,11 +298,11 @@ def test_settings_reach_training_and_unknown_ones_are_refused(data):
         classifier(settings={"epochs": 3}).fit(data.X, data.y)
     with pytest.raises(ValueError, match=r"own, VRGCNClassifier\(random_state=\.\.\.\)"):
         classifier(settings={"seed": 3}).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="no 'shedule', did you mean 'schedule'"):
+    with pytest.raises(ValueError, match="no option 'shedule'; did you mean 'schedule'"):
         classifier(settings={"shedule": "cosine"}).fit(data.X, data.y)
     with pytest.raises(ValueError, match="model 'sage' is none of auto, gcn, graphsage, res"):
         classifier(model="sage").fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"there is no 'speed'; there are .*layer_norm"):
+    with pytest.raises(ValueError, match=r"there is no option 'speed'; there are .*layer_norm"):
         classifier(settings={"speed": 3}).fit(data.X, data.y)
 
 

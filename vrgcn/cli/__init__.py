@@ -23,91 +23,36 @@ from vrgcn.files.printable import printable, without_password
 from vrgcn.files.setting_names import flags_in_messages
 from vrgcn.runs.interrupts import Interrupted
 
-COMMANDS: dict[str, Command] = {
-    "import": Command(
-        "vrgcn.cli.import_tables",
-        "Make a graph of your own tables of nodes and edges: files or tables of databases.",
-    ),
-    "generate": Command(
-        "vrgcn.cli.generate",
-        "Write a community graph of any size to disk, in pieces.",
-    ),
-    "reorder": Command(
-        "vrgcn.cli.reorder",
-        "Write a graph on disk again, its nodes in an order in which neighbours are close.",
-    ),
-    "partition": Command(
-        "vrgcn.cli.partition",
-        "Cut a graph into parts, one for each process that trains on it.",
-    ),
-    "audit": Command(
-        "vrgcn.cli.audit",
-        "Look for leaks in a graph and its split: columns, pairs and records that tell too much.",
-    ),
-    "train": Command(
-        "vrgcn.cli.train",
-        "Train a model on a graph and write the run to a folder.",
-    ),
-    "tune": Command(
-        "vrgcn.cli.tune",
-        "Search for good settings on a graph within a time limit; keep the best models.",
-    ),
-    "predict": Command(
-        "vrgcn.cli.predict",
-        "Predict the classes or the numbers of nodes, exactly, with a trained model.",
-    ),
-    "recommend": Command(
-        "vrgcn.cli.recommend",
-        "Find the best new partners of nodes with a model that predicts pairs.",
-    ),
-    "serve": Command(
-        "vrgcn.cli.serve",
-        "Answer requests about a graph that changes, exactly, over HTTP.",
-    ),
-    "embed": Command(
-        "vrgcn.cli.embed",
-        "Write embeddings: the exact activations of a layer of a trained model, for each node.",
-    ),
-    "evaluate": Command(
-        "vrgcn.cli.evaluate",
-        "Score a trained model on each split and, for classification, on each class.",
-    ),
-    "explain": Command(
-        "vrgcn.cli.explain",
-        "Show how the prediction of a node changes without an edge, a neighbour or a column.",
-    ),
-    "report": Command(
-        "vrgcn.cli.report",
-        "Show one or several runs on a page: curves, scores, options and what differs.",
-    ),
-    "diagnose": Command(
-        "vrgcn.cli.diagnose",
-        "Measure bias, noise and staleness of every estimator against the exact algorithm.",
-    ),
-    "datasets": Command(
-        "vrgcn.cli.datasets",
-        "List the named data sets, and which of them are on this machine.",
-    ),
-    "info": Command(
-        "vrgcn.cli.info",
-        "Describe a graph: size, degrees, labels, splits, memory.",
-    ),
-    "completion": Command(
-        "vrgcn.cli.completion",
-        "Print a script that completes commands and flags in bash, zsh or fish.",
-    ),
-    "demo": Command(
-        "vrgcn.cli.demo",
-        "Compare estimators on a built-in graph: one table, one picture, about a minute.",
-    ),
-    "bench": Command(
-        "vrgcn.cli.bench",
-        "Measure training, inference and start-up against an MLP, the machine and PyG.",
-    ),
-    "reproduce": Command(
-        "vrgcn.cli.reproduce",
-        "Run the paper's experiments and write a page with its numbers beside ours.",
-    ),
+SUMMARIES = {
+    "import": "Make a graph of your own tables of nodes and edges: files or tables of databases.",
+    "generate": "Write a community graph of any size to disk, in pieces.",
+    "reorder": "Write a graph on disk again, its nodes in an order in which neighbours are close.",
+    "partition": "Cut a graph into parts, one for each process that trains on it.",
+    "audit": "Look for leaks in a graph and its split: columns, pairs and records that tell "
+    "too much.",
+    "train": "Train a model on a graph and write the run to a folder.",
+    "tune": "Search for good settings on a graph within a time limit; keep the best models.",
+    "predict": "Predict the classes or the numbers of nodes, exactly, with a trained model.",
+    "recommend": "Find the best new partners of nodes with a model that predicts pairs.",
+    "serve": "Answer requests about a graph that changes, exactly, over HTTP.",
+    "embed": "Write embeddings: the exact activations of a layer of a trained model, for each "
+    "node.",
+    "evaluate": "Score a trained model on each split and, for classification, on each class.",
+    "explain": "Show how the prediction of a node changes without an edge, a neighbour or a "
+    "column.",
+    "report": "Show one or several runs on a page: curves, scores, options and what differs.",
+    "diagnose": "Measure bias, noise and staleness of every estimator against the exact algorithm.",
+    "datasets": "List the named data sets, and which of them are on this machine.",
+    "info": "Describe a graph: size, degrees, labels, splits, memory.",
+    "completion": "Print a script that completes commands and flags in bash, zsh or fish.",
+    "demo": "Compare estimators on a built-in graph: one table, one picture, about a minute.",
+    "bench": "Measure training, inference and start-up against an MLP, the machine and PyG.",
+    "reproduce": "Run the paper's experiments and write a page with its numbers beside ours.",
+}
+# The module of a command has its name, unless that is a word of Python.
+COMMANDS = {
+    name: Command(f"vrgcn.cli.{'import_tables' if name == 'import' else name}", summary)
+    for name, summary in SUMMARIES.items()
 }
 
 # Errors that the user can fix. Any other exception is a bug of vrgcn.

@@ -14,56 +14,7 @@ from vrgcn.files.printable import encodable, printable, shortened
 from vrgcn.files.writing import write_text
 from vrgcn.pages.hover import spots
 
-_STYLE = """
-:root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; max-width: 74rem;
-  margin: 0 auto; padding: 1rem 1.25rem 4rem; overflow-wrap: anywhere }
-h1 { font-size: 1.7rem; line-height: 1.2 }
-h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #d5dce3 }
-h3 { font-size: 1.05rem }
-nav { display: flex; flex-wrap: wrap; gap: .2rem 1.1rem }
-a { color: #1864ab }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; width: auto; font-size: .9rem;
-  font-variant-numeric: tabular-nums }
-th, td { padding: .25rem .7rem; text-align: right; border-bottom: 1px solid #e4e9ee }
-th { vertical-align: bottom; line-height: 1.25 }
-th, td { overflow-wrap: break-word; max-width: 11rem }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff;
-  min-width: min(10rem, 28vw); max-width: min(18rem, 36vw); padding-left: 0 }
-td.mark { background: #fff3bf }
-table.matrix { font-size: .82rem }
-table.matrix th, table.matrix td { padding: .2rem .4rem; min-width: 2rem }
-.plot { position: relative }
-.plot i { position: absolute; width: 14px; height: 14px; margin: -7px; border-radius: 50% }
-.plot i:hover { box-shadow: 0 0 0 2px #1c2733 }
-figure { margin: 1rem 0; min-width: 0 }
-figure img { max-width: 100%; height: auto }
-figcaption { color: #52606d; font-size: .9rem }
-.figures { display: grid; gap: 0 2rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)) }
-.figures img { display: block; width: 100% }
-.figures .plot { max-width: 36rem }
-figure .plot { width: fit-content }
-.figures figure .plot { width: auto }
-.legend { list-style: none; padding: 0; margin: .8rem 0 0; display: flex; flex-wrap: wrap;
-  gap: .1rem 1.3rem; font-size: .9rem }
-.legend li { display: flex; gap: .5rem; align-items: center; min-width: 0 }
-.legend img { flex: none }
-details { margin: .6rem 0 }
-summary { cursor: pointer; padding: .2rem 0 }
-.verdict { padding: .4rem .8rem; border-left: 4px solid; margin: .4rem 0 }
-.holds { border-color: #2b8a3e; background: #ebfbee }
-.fails { border-color: #c92a2a; background: #fff0f0 }
-.open { border-color: #868e96; background: #f1f3f5 }
-.note { border-color: #e8a200; background: #fff9e6 }
-pre { overflow-x: auto; background: #f4f6f8; padding: .6rem .8rem; font-size: .85rem }
-@media (max-width: 40rem) {
-  body { padding: .5rem .9rem 3rem }
-  table { font-size: .82rem }
-  th, td { padding: .25rem .45rem; max-width: 8rem }
-}
-"""
+_STYLE = Path(__file__).with_name("page.css")
 
 
 _LONGEST = 1000  # characters of a name or a caption
@@ -196,12 +147,13 @@ class Page:
 
     def html(self) -> str:
         title = _name(self.title)
+        style = _STYLE.read_text(encoding="utf-8")
         parts, links = self._numbered()
         return "\n".join(
             [
                 '<!doctype html><html lang="en"><head><meta charset="utf-8">',
                 '<meta name="viewport" content="width=device-width, initial-scale=1">',
-                f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
+                f"<title>{title}</title><style>\n{style}</style></head><body><h1>{title}</h1>",
                 *([f"<nav>{links}</nav>"] if links else []),
                 *parts,
                 "</body></html>\n",

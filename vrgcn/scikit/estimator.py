@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
@@ -28,8 +27,9 @@ from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import DROPOUT, ModelConfig
+from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.fit import fit
-from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
+from vrgcn.scikit.masks import as_mask, row_weights, seed_of, set_aside, split_of
 from vrgcn.scikit.rows import (
     InputRows,
     check_different,
@@ -121,7 +121,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         train, val = split_of(X, train_mask, val_mask, target.known)
         weights = row_weights(sample_weight, len(rows))
         train &= weights > 0
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         if val is None:
             train, val = set_aside(train, self.validation_fraction, seed)
         if not train.any():
@@ -272,39 +272,20 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _configs(self, seed: int) -> tuple[ModelConfig, TrainConfig]:
-        own = {name for name in self.get_params(deep=False) if name != "settings"}
-        homes = {
-            kind: {field.name for field in fields(kind)} for kind in (ModelConfig, TrainConfig)
-        }
-        values: dict[str, Any] = {"seed": seed, "diagnostics": 0, **self._extra_settings()}
-        for name, value in (self.settings or {}).items():
+        own = self.get_params(deep=False)
+        extra = dict(self.settings or {})
+        types = setting_types(ModelConfig) | setting_types(TrainConfig)
+        known = {name: kind for name, kind in types.items() if name not in {*own, "seed"}}
+        for name in extra:
             if name in own or name == "seed":
                 instead = "random_state" if name == "seed" else name
                 raise InputError(
                     f"settings: {name!r} is a parameter of its own, "
                     f"{type(self).__name__}({instead}=...)"
                 )
-            if not any(name in known for known in homes.values()):
-                there = sorted(set().union(*homes.values()) - own - {"seed"})
-                close = get_close_matches(name, there, n=1)
-                hint = f", did you mean {close[0]!r}?" if close else ";"
-                raise InputError(
-                    f"settings: there is no {name!r}{hint} there are {', '.join(there)}"
-                )
-            values[name] = value
-        values |= {name: getattr(self, name) for name in own}
-        model, train = (
-            kind(**{name: values[name] for name in known if name in values})
-            for kind, known in homes.items()
-        )
-        assert isinstance(model, ModelConfig)
-        assert isinstance(train, TrainConfig)
-        return model, train
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, int | np.integer):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+            check_known(name, known, "settings: ")
+        values = {"seed": seed, "diagnostics": 0, **self._extra_settings(), **extra, **own}
+        return build(ModelConfig, values), build(TrainConfig, values)
 
     # Members that the classifier and the regressor define.
 

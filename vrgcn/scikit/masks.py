@@ -1,4 +1,5 @@
-"""Decides which rows are trained on, which choose the best epoch, and the weight of each."""
+"""Decides which rows are trained on, which choose the best epoch, the weight of each, and the seed
+of what is drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
@@ -81,3 +83,10 @@ def row_weights(given: Any, count: int) -> NDArray[np.float64]:
     if not weights.any():
         raise InputError("sample_weight is zero for all rows: at least one must count")
     return weights
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed that a parameter `random_state` stands for."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

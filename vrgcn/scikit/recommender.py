@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -29,6 +28,7 @@ from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.settings import Settings
+from vrgcn.scikit.masks import seed_of
 from vrgcn.targets.opening import open_target
 from vrgcn.targets.scored import pairs_of
 from vrgcn.targets.spec import TargetSpec
@@ -226,10 +226,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
                 )
             if name in given:
                 raise InputError(f"{name} is given twice: as a parameter and in settings")
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        if isinstance(self.random_state, int | np.integer):
-            seed = int(self.random_state)
-        values = {"predict": RELATION, "seed": seed, **given, **extra}
+        seed = {"seed": seed_of(self.random_state)}
+        values = {"predict": RELATION, **seed, **given, **extra}
         return build(Settings, with_usual(values))
 
     def _scorer(self) -> EmbeddedEdges:
