@@ -64,7 +64,7 @@ class PastMemory:
             self._generate(generated, self.options.nodes)
             if "disk" not in self.result:
                 forget(self.folder / generated)
-                self.result["disk"] = disk_speed(self.folder / generated / "features.npy")
+                self.result["disk"] = disk_speed(self.folder / generated / "features_0.npy")
             if order == "ordered":
                 path = self.folder / generated
                 self._command("reorder", f"reorder {path} --out {self.folder / order}")

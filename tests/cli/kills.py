@@ -92,7 +92,7 @@ RUNS = {
 }
 # Commands that write one thing, and are repeated.
 WRITERS = {
-    "import": Killed(_IMPORT, ("fsync .*/indices.npy", "rename found.npy")),
+    "import": Killed(_IMPORT, ("fsync .*/indices_0.npy", "rename found.npy")),
     "predict": Killed(
         ("predict", "run", "--memory", "disk"), ("link found.npy", "unlink .*/first.bin")
     ),

@@ -73,10 +73,10 @@ def test_info_on_nothing_is_an_error_without_a_traceback(vrgcn, arguments, messa
 def test_verify_finds_a_flipped_bit_of_the_features(vrgcn, graph_folder):
     code, out, err = vrgcn("info", "--graph", graph_folder, "--verify")
     assert (code, err) == (0, "")
-    file = graph_folder / "features.npy"
+    file = graph_folder / "features_0.npy"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert vrgcn("info", "--graph", graph_folder)[:2] == (0, out)
     code, _, err = vrgcn("info", "--graph", graph_folder, "--verify")
     assert code == 1
-    assert "features.npy is damaged: its checksum is not the one" in err
+    assert "features_0.npy is damaged: its checksum is not the one" in err

@@ -275,14 +275,14 @@ def test_a_graph_that_is_changed_during_the_run_is_noticed(
     def change(self, point) -> None:
         shown(self, point)
         if point.epoch == 2:
-            with open(graph_folder / "features.npy", "r+b") as file:
+            with open(graph_folder / "features_0.npy", "r+b") as file:
                 file.seek(-4, os.SEEK_END)
                 file.write(b"\0\0\0\0")
 
     monkeypatch.setattr(EpochProgress, "epoch", change)
     code, out, err = train(vrgcn, graph_folder, "--out", "cut")
     assert code == 1
-    assert "features.npy was changed while training read it" in err
+    assert "features_0.npy was changed while training read it" in err
     assert "Traceback" not in out + err
     # The checkpoint of the first epoch is from before the change; none came after it.
     assert [p.name for p in checkpoints_in(tmp_path / "cut" / "checkpoints")] == ["step-00000008"]

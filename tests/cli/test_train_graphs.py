@@ -115,13 +115,13 @@ def test_sparse_features_are_not_standardised(vrgcn, tmp_path):
 
 
 def test_a_damaged_graph_is_not_trained_on_unless_asked_to(vrgcn, graph_folder):
-    file = graph_folder / "features.npy"
+    file = graph_folder / "features_0.npy"
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     arguments = ("train", "--graph", graph_folder, "--epochs", 1, "--out", "run")
     code, _, err = vrgcn(*arguments)
     assert code == 1
-    assert "features.npy is damaged" in err
+    assert "features_0.npy is damaged" in err
     assert vrgcn(*arguments, "--no-verify")[0] == 0
 
 

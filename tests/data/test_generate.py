@@ -52,7 +52,7 @@ def test_the_same_description_gives_the_same_bytes_and_another_seed_others(folde
     generate_graph(other, tmp_path / "other")
     for file in folder.glob("*.npy"):
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()
-    for name in ("indices.npy", "features.npy", "labels.npy", "train.npy"):
+    for name in ("indices_0.npy", "features_0.npy", "labels.npy", "train.npy"):
         assert (folder / name).read_bytes() != (tmp_path / "other" / name).read_bytes()
 
 

@@ -49,7 +49,7 @@ def test_a_store_keeps_the_reversed_edges_of_a_directed_graph(
 def test_a_symmetric_graph_is_its_own_reverse(tmp_path: Path) -> None:
     graph = Graph(torch.tensor([[0, 1], [1, 2]]), torch.eye(3), undirected=True)
     save_graph(graph, tmp_path / "graph")
-    assert not (tmp_path / "graph" / "reverse_indices.npy").exists()
+    assert not (tmp_path / "graph" / "reverse_indices_0.npy").exists()
     P = build_propagation("mean", load_graph(tmp_path / "graph"))
     assert P.transposed.adjacency is P.adjacency
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -120,25 +121,25 @@ def test_a_scaled_graph_is_not_saved_as_if_it_were_not(saved: Path, tmp_path: Pa
 
 
 def test_ones_are_not_stored_as_weights(saved: Path) -> None:
-    assert not (saved / "weights.npy").exists()
-    assert json.loads((saved / "meta.json").read_text())["weighted"] is False
+    assert not (saved / "weights_0.npy").exists()
+    assert read_meta(saved)["relations"][0]["weighted"] is False
 
 
 def test_nothing_is_read_before_it_is_used(saved: Path) -> None:
     graph = load_graph(saved)
     # A mapping shows what the file holds when a page is first touched, a copy what it held before.
-    array = np.load(saved / "features.npy", mmap_mode="r+")
+    array = np.load(saved / "features_0.npy", mmap_mode="r+")
     array[2, 1] = 77
     array.flush()
     assert graph.features[2, 1] == 77
 
 
 def test_changing_a_loaded_graph_does_not_change_the_file(saved: Path) -> None:
-    before = (saved / "features.npy").read_bytes()
+    before = (saved / "features_0.npy").read_bytes()
     graph = load_graph(saved)
     graph.features[0, 0] = 99
     assert graph.features[0, 0] == 99
-    assert (saved / "features.npy").read_bytes() == before
+    assert (saved / "features_0.npy").read_bytes() == before
 
 
 def test_an_existing_path_is_not_overwritten(saved: Path) -> None:
@@ -153,21 +154,21 @@ def test_a_path_that_appears_during_the_write_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "graph"
-    describe = store._describe
+    describe = store.write_meta
 
-    def meanwhile(*given: object) -> object:
+    def meanwhile(*given: Any, **named: Any) -> None:
         monkeypatch.undo()
         save_graph(GRAPHS["double"](), path)
-        return describe(*given)
+        describe(*given, **named)
 
-    monkeypatch.setattr(store, "_describe", meanwhile)
+    monkeypatch.setattr(store, "write_meta", meanwhile)
     with pytest.raises(FileExistsError, match="graph exists already"):
         save_graph(GRAPHS["dense"](), path)
     assert load_graph(path).features.dtype == torch.float64
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("last", ["indptr", "features", "test"])
+@pytest.mark.parametrize("last", ["indptr_0", "features_0", "test"])
 def test_an_interrupted_write_leaves_nothing_that_loads(
     last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,13 +235,13 @@ def test_an_unknown_version_is_refused(saved: Path) -> None:
 
 
 def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:
-    edit_meta(saved, without="edges")
-    with pytest.raises(ValueError, match=r"meta\.json lacks edges"):
+    edit_meta(saved, without="kinds")
+    with pytest.raises(ValueError, match=r"meta\.json lacks kinds"):
         load_graph(saved)
 
 
 @pytest.mark.parametrize(
-    "name", ["indptr", "indices", "features", "labels", "train", "val", "test"]
+    "name", ["indptr_0", "indices_0", "features_0", "labels", "train", "val", "test"]
 )
 def test_a_missing_array_is_named(name: str, saved: Path) -> None:
     (saved / f"{name}.npy").unlink()
@@ -251,9 +252,9 @@ def test_a_missing_array_is_named(name: str, saved: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("features", np.zeros((4, 2), np.float32), r"has shape \(4, 2\) .* says \(4, 3\)"),
-        ("features", np.zeros((4, 3), np.float64), "holds float64 .* says float32"),
-        ("indptr", np.zeros(4, np.int64), r"has shape \(4,\) .* says \(5,\)"),
+        ("features_0", np.zeros((4, 2), np.float32), r"has shape \(4, 2\) .* says \(4, 3\)"),
+        ("features_0", np.zeros((4, 3), np.float64), "holds float64 .* says float32"),
+        ("indptr_0", np.zeros(4, np.int64), r"has shape \(4,\) .* says \(5,\)"),
         ("labels", np.zeros((4, 3), np.int64), r"has shape \(4, 3\) .* says \(4,\)"),
         ("train", np.zeros(2, np.int64), r"has shape \(2,\) .* says \(1,\)"),
     ],
@@ -268,9 +269,9 @@ def test_an_array_that_is_not_what_meta_says_is_named(
 
 @pytest.mark.parametrize("keep", [0, 10, 140])
 def test_a_truncated_array_is_named(keep: int, saved: Path) -> None:
-    whole = (saved / "features.npy").read_bytes()
-    (saved / "features.npy").write_bytes(whole[:keep])
-    with pytest.raises(ValueError, match=r"features\.npy cannot be read as an array"):
+    whole = (saved / "features_0.npy").read_bytes()
+    (saved / "features_0.npy").write_bytes(whole[:keep])
+    with pytest.raises(ValueError, match=r"features_0\.npy cannot be read as an array"):
         load_graph(saved)
 
 
@@ -287,8 +288,8 @@ def test_names_come_back(tmp_path, ids):
 def test_a_graph_without_its_ids_is_refused(tmp_path):
     graph = Graph([[0], [1]], torch.randn(3, 2), names=Names(pa.array(["a", "b", "c"])))
     save_graph(graph, tmp_path / "g")
-    (tmp_path / "g" / "ids.arrow").unlink()
-    with pytest.raises(FileNotFoundError, match=r"ids\.arrow is missing"):
+    (tmp_path / "g" / "ids_0.arrow").unlink()
+    with pytest.raises(FileNotFoundError, match=r"ids_0\.arrow is missing"):
         load_graph(tmp_path / "g")
 
 

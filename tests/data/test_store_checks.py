@@ -34,16 +34,21 @@ def put(place: int | tuple[int, ...], value: float) -> Callable[[np.ndarray], No
 
 
 WRONG = {
-    "a row that ends before it starts": ("dense", "indptr", put(1, 4), "row 1 ends at 3, before"),
-    "a first row that starts late": ("dense", "indptr", put(0, 1), "must run from 0"),
-    "a last row beyond the entries": ("dense", "indptr", put(-1, 10**12), "number of entries, 5"),
-    "a row far below zero": ("dense", "indptr", put(2, -(2**62)), "row 1 ends at"),
-    "a column beyond the nodes": ("dense", "indices", put(2, 4), r"entry 2 is 4, outside 0\.\.3"),
-    "a negative column": ("dense", "indices", put(0, -1), "entry 0 is -1"),
-    "a neighbour twice": ("dense", "indices", put(1, 1), "entry 1, 1, does not ascend"),
-    "a weight that is not finite": ("weighted", "weights", put(3, np.nan), "first: entry 3"),
-    "a place of sparse features": ("sparse", "feature_indices", put(1, 3), "entry 1 is 3"),
-    "a row of sparse features": ("sparse", "feature_indptr", put(1, 3), "row 1 ends at 2, before"),
+    "a row that ends before it starts": ("dense", "indptr_0", put(1, 4), "row 1 ends at 3, before"),
+    "a first row that starts late": ("dense", "indptr_0", put(0, 1), "must run from 0"),
+    "a last row beyond the entries": ("dense", "indptr_0", put(-1, 10**12), "number of entries, 5"),
+    "a row far below zero": ("dense", "indptr_0", put(2, -(2**62)), "row 1 ends at"),
+    "a column beyond the nodes": ("dense", "indices_0", put(2, 4), r"entry 2 is 4, outside 0\.\.3"),
+    "a negative column": ("dense", "indices_0", put(0, -1), "entry 0 is -1"),
+    "a neighbour twice": ("dense", "indices_0", put(1, 1), "entry 1, 1, does not ascend"),
+    "a weight that is not finite": ("weighted", "weights_0", put(3, np.nan), "first: entry 3"),
+    "a place of sparse features": ("sparse", "feature_indices_0", put(1, 3), "entry 1 is 3"),
+    "a row of sparse features": (
+        "sparse",
+        "feature_indptr_0",
+        put(1, 3),
+        "row 1 ends at 2, before",
+    ),
     "a label beyond the classes": (
         "dense",
         "labels",
@@ -92,7 +97,7 @@ def test_right_graphs_pass_whatever_the_pieces(
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("dense", "features"), ("sparse", "feature_values"), ("double", "features")],
+    [("dense", "features_0"), ("sparse", "feature_values_0"), ("double", "features_0")],
 )
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_that_are_not_finite_are_refused_when_verified(
@@ -147,17 +152,31 @@ def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
         load_graph(path)
 
 
+KIND = {"name": "", "nodes": 4, "width": 3, "ids": False}
+RELATION = {
+    **{"source": "", "name": "edges", "target": ""},
+    **{"edges": 5, "weighted": False, "undirected": False},
+}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nodes": 10**15}, r"indptr\.npy has shape"),
-        ({"nodes": -1}, "nodes must be a count of at least 1, not -1"),
-        ({"nodes": True}, "nodes must be a count"),
-        ({"edges": 1e3}, "edges must be a count, not 1000.0"),
-        ({"edges": 10**400}, r"edges must be a count, not 1000.*\.\.\."),
-        ({"width": "3"}, "width must be a count"),
-        ({"feature_layout": "ragged"}, "feature_layout must be one of dense, sparse"),
-        ({"feature_layout": "sparse"}, "feature_entries must be a count"),
+        ({"kinds": [KIND | {"nodes": 10**15}]}, r"indptr_0\.npy has shape"),
+        ({"kinds": [KIND | {"nodes": 0}]}, "kinds must be a list"),
+        ({"kinds": [KIND | {"nodes": True}]}, "kinds must be a list, each an object"),
+        ({"kinds": [KIND | {"width": "3"}]}, "kinds must be a list"),
+        ({"kinds": [KIND | {"width": 0}]}, "width must be at least 1"),
+        ({"kinds": [KIND | {"width": 2**53}]}, "more features than can be"),
+        ({"kinds": [KIND | {"ids": True}]}, r"ids_0\.arrow is missing"),
+        ({"kinds": []}, "there must be a kind"),
+        ({"kinds": [KIND, KIND]}, "two kinds have the same name"),
+        ({"kinds": [KIND, KIND | {"name": "user"}]}, "several kinds must all have names"),
+        ({"target": None}, "target is no kind"),
+        ({"relations": [RELATION | {"edges": 1e3}]}, "relations must be a list"),
+        ({"relations": [RELATION | {"edges": 10**400}]}, r"relations must be .*, not .*\.\.\."),
+        ({"relations": []}, "without names of kinds there must be one relation"),
+        ({"relations": [RELATION | {"target": "user"}]}, "joins kinds that are not there"),
         ({"labelled": 1}, "labelled must be true or false"),
         (
             {"task": "ranking"},
@@ -169,11 +188,9 @@ def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
         ({"num_classes": 2}, r"labels\.npy: node 1 has 2, not a class of 0\.\.1"),
         ({"splits": {"train": 1, "val": 1}}, "splits must be a count for each of train, val, test"),
         ({"splits": [1, 1, 1]}, "splits must be"),
-        ({"names": {}}, "names must be"),
-        ({"names": {"nodes": False, "classes": ["a", 2, "c"], "features": None}}, "names must be"),
-        ({"names": {"nodes": False, "classes": ["a"], "features": None}}, "classes have another"),
-        ({"names": {"nodes": False, "classes": None, "features": ["a"]}}, "features have another"),
-        ({"names": {"nodes": True, "classes": None, "features": None}}, r"ids\.arrow is missing"),
+        ({"classes": ["a", 2, "c"]}, "classes must be a list of names"),
+        ({"classes": ["a"]}, "classes have another"),
+        ({"features": ["a"]}, "features have another"),
         ({"dtypes": {"indptr": 5}}, "dtypes must be"),
         ({"dtypes": {}}, "holds int64 where meta.json says None"),
         ({"checksums": None}, "checksums must be a text for each file"),
@@ -183,6 +200,8 @@ def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
 )
 def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
     save_graph(GRAPHS["dense"](), tmp_path / "graph")
+    meta = read_meta(tmp_path / "graph")
+    assert (meta["kinds"], meta["relations"]) == ([KIND], [RELATION])
     edit_meta(tmp_path / "graph", **changes)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         load_graph(tmp_path / "graph")
@@ -197,10 +216,10 @@ PLACES = [
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"blocks": None}, "blocks must be objects of counts: row, column, rows, width, entries"),
-        ({"blocks": []}, "blocks must be objects"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"row": -1}]}, "blocks must be objects"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"name": 1}]}, "blocks must be objects"),
+        ({"blocks": None}, "blocks must be a list, each an object of row"),
+        ({"blocks": []}, "there are features and no block of them"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"row": -1}]}, "blocks must be a list"),
+        ({"blocks": [PLACES[0], PLACES[1] | {"name": 1}]}, "blocks must be a list"),
         ({"blocks": [PLACES[0], PLACES[1] | {"column": 4}]}, "block 1 lies outside"),
         ({"blocks": [PLACES[0], PLACES[1] | {"column": 2}]}, "block 1 overlaps another one"),
         ({"blocks": [PLACES[0] | {"rows": 3}, PLACES[1]]}, r"features_0\.npy has shape \(4, 3\)"),
@@ -215,13 +234,6 @@ def test_blocks_that_cannot_be_are_refused(changes: dict, message: str, tmp_path
     assert read_meta(tmp_path / "graph")["blocks"] == PLACES
     edit_meta(tmp_path / "graph", **changes)
     with pytest.raises(ValueError, match=message):
-        load_graph(tmp_path / "graph")
-
-
-def test_sparse_features_of_more_columns_than_can_be_are_refused(tmp_path: Path) -> None:
-    save_graph(GRAPHS["sparse"](), tmp_path / "graph")
-    edit_meta(tmp_path / "graph", width=2**53)  # no array has this many columns
-    with pytest.raises(ValueError, match="more features than can be"):
         load_graph(tmp_path / "graph")
 
 
@@ -251,11 +263,11 @@ def test_no_name_in_meta_leads_out_of_the_folder(tmp_path: Path) -> None:
 def test_ids_of_another_kind_are_refused(ids: pa.Array, tmp_path: Path) -> None:
     graph = Graph(EDGES, DENSE, names=Names(pa.array(["a", "b", "c", "d"])))
     save_graph(graph, tmp_path / "graph")
-    with pa.OSFile(str(tmp_path / "graph" / "ids.arrow"), "wb") as sink:
+    with pa.OSFile(str(tmp_path / "graph" / "ids_0.arrow"), "wb") as sink:
         table = pa.table({"id": ids})
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-    with pytest.raises(ValueError, match=r"ids\.arrow"):
+    with pytest.raises(ValueError, match=r"ids_0\.arrow"):
         load_graph(tmp_path / "graph")
 
 
@@ -265,6 +277,6 @@ def test_an_id_that_two_nodes_have_is_refused_when_verified(kind: pa.DataType, t
         names = Names(pa.array(ids).cast(kind))
         save_graph(Graph(EDGES, DENSE, names=names), tmp_path / name)
     assert verify_graph(tmp_path / "right") is None
-    message = r"ids\.arrow gives node 3 the id '?14'?, which node 1 has too"
+    message = r"ids_0\.arrow gives node 3 the id '?14'?, which node 1 has too"
     with pytest.raises(ValueError, match=message):
         verify_graph(tmp_path / "wrong")

@@ -192,11 +192,11 @@ def test_the_adjacency_is_that_of_graph_also_when_sorted_in_parts(
     assert summary.reciprocal == (0 if directed else both)
     assert summary.self_loops == (ends[0] == ends[1]).sum()
     assert sorted(p.name for p in (tmp_path / "g").iterdir()) == sorted(
-        ["features.npy", "ids.arrow", "import.json", "import.safetensors", "indices.npy"]
-        + ["indptr.npy", "meta.json", "test.npy", "train.npy", "val.npy"]
-        + (["weights.npy"] if weighted else [])
-        + (["reverse_indices.npy", "reverse_indptr.npy"] if directed else [])
-        + (["reverse_weights.npy"] if directed and weighted else [])
+        ["features_0.npy", "ids_0.arrow", "import.json", "import.safetensors", "indices_0.npy"]
+        + ["indptr_0.npy", "meta.json", "test.npy", "train.npy", "val.npy"]
+        + (["weights_0.npy"] if weighted else [])
+        + (["reverse_indices_0.npy", "reverse_indptr_0.npy"] if directed else [])
+        + (["reverse_weights_0.npy"] if directed and weighted else [])
     )
     if directed:
         reverse = graph.adjacency.transposed.to_torch(torch.float32).to_dense()
@@ -245,14 +245,14 @@ def test_edges_that_all_repeat_one_take_the_memory_of_a_part(tmp_path, monkeypat
     for _ in range(32):
         pairs.append(np.full(1 << 16, 1), np.full(1 << 16, 2), weight)
     tracemalloc.start()
-    found = adjacency.write_adjacency(pairs, tmp_path, directed=False)
+    found = adjacency.write_adjacency(pairs, directed=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found.entries == 2
     assert found.duplicates == (32 << 16) - 1
     assert peak < 8 << 20  # the entries are 32 MB, with weights 64 MB
     if weighted:
-        assert np.load(tmp_path / "weights.npy").tolist() == [32 << 16, 32 << 16]
+        assert np.load(tmp_path / "weights_0.npy").tolist() == [32 << 16, 32 << 16]
 
 
 # ---------------------------------------------------------------------------------- the files

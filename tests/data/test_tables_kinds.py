@@ -17,7 +17,7 @@ from vrgcn.data.generate_kinds import generate_kinds, import_command
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import verify_graph
 from vrgcn.data.tables import ImportSpec, import_tables
-from vrgcn.data.tables.kinds_summary import KindsSummary
+from vrgcn.data.tables.summary import ImportSummary
 
 FILES = {
     "users.csv": "id,age,city,churned,split\n1,30,Rome,no,train\n2,40,Oslo,yes,val\n"
@@ -43,10 +43,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def imported(out: str = "graph", **options: object) -> tuple[Graph, KindsSummary]:
+def imported(out: str = "graph", **options: object) -> tuple[Graph, ImportSummary]:
     given = {"nodes": NODES, "edges": EDGES, "label": ("user.churned",)} | options
     summary = import_tables(ImportSpec(out=Path(out), **given))  # type: ignore[arg-type]
-    assert isinstance(summary, KindsSummary)
     return load_graph(out), summary
 
 
@@ -153,7 +152,7 @@ def test_a_saved_graph_of_kinds_is_the_same_when_it_is_loaded(files: Path) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["relation-1/indices.npy", "relation-0/reverse_weights.npy", "ids_2.arrow", "features_1.npy"],
+    ["indices_1.npy", "reverse_weights_0.npy", "ids_2.arrow", "features_1.npy"],
 )
 def test_a_damaged_file_of_a_kind_or_relation_is_found(files: Path, name: str) -> None:
     imported()
@@ -167,7 +166,7 @@ def test_a_damaged_file_of_a_kind_or_relation_is_found(files: Path, name: str) -
 
 def test_an_edge_outside_of_the_kinds_of_its_relation_is_refused(files: Path) -> None:
     imported()
-    file = Path("graph/relation-0/indices.npy")
+    file = Path("graph/indices_0.npy")
     indices = np.load(file)
     indices[0] = 3  # an item as the source of user-bought-item
     np.save(file, indices)
@@ -411,7 +410,7 @@ def test_averages_on_disk_are_known_by_the_edges_of_all_relations(files: Path) -
         assert derived is not None
         sources.append(str(derived))
     assert sources[0].replace("one", "") != sources[1].replace("two", "")
-    assert "relation-0/indices.npy" in sources[0]
+    assert "indices_0" in sources[0]
 
 
 def test_an_edge_to_another_kind_than_the_one_table_is_told_with_the_command(files: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from vrgcn import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
-from vrgcn.data.tables.kinds_summary import KindsSummary
+from vrgcn.data.tables.summary import ImportSummary
 
 
 @pytest.fixture
@@ -19,10 +19,8 @@ def tables(real_data: Path, request: pytest.FixtureRequest) -> Path:
     return Path(folder)
 
 
-def imported(out: Path, **options: object) -> KindsSummary:
-    summary = import_tables(ImportSpec(out=out, **options))  # type: ignore[arg-type]
-    assert isinstance(summary, KindsSummary)
-    return summary
+def imported(out: Path, **options: object) -> ImportSummary:
+    return import_tables(ImportSpec(out=out, **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tables", ["ml100k"], indirect=True)

@@ -40,7 +40,7 @@ def training(place: Path, run: str = "run") -> list[str]:
 
 
 def change(part: Path) -> None:
-    file = part / "features.npy"
+    file = part / "features_0.npy"
     before = file.stat().st_mtime_ns
     with open(file, "r+b") as opened:
         opened.seek(-4, os.SEEK_END)
@@ -49,7 +49,7 @@ def change(part: Path) -> None:
 
 
 def cut(part: Path) -> None:
-    os.truncate(part / "features.npy", 10)
+    os.truncate(part / "features_0.npy", 10)
 
 
 def cut_places(part: Path) -> None:
@@ -97,7 +97,7 @@ def changed_at_the_end_of_an_epoch(place: Path, act: Callable[[Path], None]) -> 
 @pytest.mark.parametrize(
     ("act", "file"),
     [
-        (change, "part-00001/features.npy"),
+        (change, "part-00001/features_0.npy"),
         (cut_places, "part-00001/part.safetensors"),
         (change_description, "parts.json"),
     ],
@@ -135,7 +135,7 @@ def test_a_part_that_is_cut_is_found_at_the_next_look_within_an_epoch(place: Pat
     found = in_processes(2, changed_after_a_step, place, cut, join=False)
     assert [code for code, _, _ in found] == [1, 1], found
     told = "".join(err for _, _, err in found)
-    assert told.count("part-00001/features.npy was changed while training read it") == 1
+    assert told.count("part-00001/features_0.npy was changed while training read it") == 1
     assert not checkpoints_in(place / "run" / "checkpoints")
 
 

@@ -24,29 +24,29 @@ def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
     told: list[str] = []
     watch = StoreWatch(folder, told.append)
     watch.check()
-    (folder / "features.npy").read_bytes()
+    (folder / "features_0.npy").read_bytes()
     watch.check()
     assert not told
 
 
 def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
-    file = folder / "indices.npy"
+    file = folder / "indices_0.npy"
     with open(file, "r+b") as opened:
         opened.write(b"\x93")  # the same byte that was there: the write is what counts
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))  # where clocks tick too slowly to show it
-    with pytest.raises(StoreChangedError, match=r"indices\.npy was changed while training read"):
+    with pytest.raises(StoreChangedError, match=r"indices_0\.npy was changed while training read"):
         watch.check()
 
 
 def test_a_file_that_grows_is_named(folder: Path) -> None:
     watch = StoreWatch(folder, print)
-    file = folder / "features.npy"
+    file = folder / "features_0.npy"
     before = file.stat()
     with open(file, "ab") as opened:
         opened.write(b"x")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(StoreChangedError, match=r"features\.npy"):
+    with pytest.raises(StoreChangedError, match=r"features_0\.npy"):
         watch.check()
 
 
@@ -79,9 +79,9 @@ def test_what_is_watched_is_what_was_opened_whatever_has_its_name(folder: Path) 
 def test_a_file_that_was_cut_is_found_within_a_second(folder: Path) -> None:
     now = 100.0
     watch = StoreWatch(folder, print, lambda: now)
-    os.truncate(folder / "features.npy", 10)
+    os.truncate(folder / "features_0.npy", 10)
     now += 0.75
     watch.glance()  # it was looked at less than a second ago
     now += 0.25
-    with pytest.raises(StoreChangedError, match=r"features\.npy was changed"):
+    with pytest.raises(StoreChangedError, match=r"features_0\.npy was changed"):
         watch.glance()

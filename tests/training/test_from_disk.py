@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,15 +153,17 @@ def test_a_prediction_of_few_nodes_from_disk_computes_what_they_need_alone(store
 
 def _halved(store: Path, path: Path) -> Path:
     """The graph with its features in float16, as a stranger's program would write it."""
-    from vrgcn.data.store import write_array, write_meta
-    from vrgcn.files.writing import new_folder
+    from vrgcn.data.store_format import signed
+    from vrgcn.files.checksums import file_checksum
 
-    graph = load_graph(store)
-    with new_folder(path) as folder:
-        for file in store.glob("*.npy"):
-            write_array(folder, file.stem, np.load(file))
-        write_array(folder, "features", graph.features.half().numpy())
-        write_meta(folder, graph.num_features, graph.num_classes, graph.names, graph.task)
+    shutil.copytree(store, path, ignore=shutil.ignore_patterns("derived"))
+    features = path / "features_0.npy"
+    np.save(features, np.load(features).astype(np.float16))
+    meta = json.loads((path / "meta.json").read_text())
+    del meta["checksum"]
+    meta["dtypes"]["features_0"] = "float16"
+    meta["checksums"]["features_0.npy"] = file_checksum(features)
+    (path / "meta.json").write_text(json.dumps(signed(meta)))
     return path
 
 

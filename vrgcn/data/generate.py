@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import write_array, write_meta
+from vrgcn.data.store_format import BlockPlace, RelationPlace
 from vrgcn.data.synthetic import COMMUNITIES, CommunitySpec, degree_weights, feature_centres
 from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.files.writing import new_folder
+from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
+from vrgcn.graph.relations import ONLY
 from vrgcn.graph.validation import SPLITS
 
 PIECE = 1 << 22  # pairs of nodes, and numbers of features, that are drawn at a time
@@ -49,20 +52,26 @@ def generate_graph(
         for done, (source, target) in _pairs(spec):
             pairs.append(order[source], order[target], None)
             tell(0.3 * done)
-        edges = write_adjacency(pairs, folder, directed=False).entries
+        edges = write_adjacency(pairs, directed=False).entries
         tell(0.7)
         labels = np.empty(spec.nodes, np.int64)
         labels[order] = _place_labels(spec)
         del order
         write_array(folder, "labels", labels)
-        row, dtype = (spec.features,), spec.feature_dtype
-        with GrowingArray(folder / "features.npy", dtype, row) as features:
+        block = BlockPlace(0, 0, spec.nodes, spec.features, None)
+        [name], row = block.files(0), (spec.features,)
+        with GrowingArray(folder / f"{name}.npy", spec.feature_dtype, row) as features:
             for rows in _features(spec, labels):
                 features.append(rows)
                 tell(0.7 + 0.2 * features.rows / spec.nodes)
         for name, ids in zip(SPLITS, _splits(spec), strict=True):
             write_array(folder, name, ids)
-        write_meta(folder, spec.features, spec.classes, Names(), "classes")
+        write_meta(
+            *(folder, Kinds.one(spec.nodes, spec.features), Names()),
+            *([RelationPlace(*ONLY, edges, weighted=False, undirected=True)], [block]),
+            num_classes=spec.classes,
+            task="classes",
+        )
         tell(1.0)
     return edges
 

@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from vrgcn.data.generate_spec import GenerateSpec
 from vrgcn.data.store import write_array, write_meta
-from vrgcn.data.store_format import BlockPlace
-from vrgcn.data.store_kinds import RelationPlace, relation_folder
+from vrgcn.data.store_format import BlockPlace, RelationPlace
 from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
-from vrgcn.files.writing import flush_folder, new_folder
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -152,14 +151,11 @@ def _write_graph(store: Store, folder: Path, tell: Tell) -> int:
     kinds = Kinds(store.sizes, USER, store.widths)
     places = []
     for number, (source, name, target, _) in enumerate(RELATIONS):
-        home = relation_folder(folder, number)
-        home.mkdir()
-        pairs = EdgeFile("generated edges", home, kinds.num_nodes, weighted=False)
+        pairs = EdgeFile("generated edges", folder, kinds.num_nodes, False, number)
         first, other = kinds.range(source).start, kinds.range(target).start
         for starts, ends in store.edges(number):
             pairs.append(starts + first, ends + other, None)
-        entries = write_adjacency(pairs, home, directed=True).entries
-        flush_folder(home)
+        entries = write_adjacency(pairs, directed=True).entries
         places.append(RelationPlace(source, name, target, entries, weighted=False))
         tell(0.8 * (number + 1) / len(RELATIONS))
     blocks: list[BlockPlace] = []
@@ -176,8 +172,11 @@ def _write_graph(store: Store, folder: Path, tell: Tell) -> int:
     write_array(folder, "labels", labels)
     for name, ids in zip(SPLITS, store.splits(), strict=True):
         write_array(folder, name, ids)
-    names, width = Names(kinds=kinds), sum(store.widths.values())
-    write_meta(folder, width, store.spec.classes, names, "classes", blocks, places)
+    write_meta(
+        *(folder, kinds, Names(kinds=kinds), places, blocks),
+        num_classes=store.spec.classes,
+        task="classes",
+    )
     tell(1.0)
     return sum(place.edges for place in places)
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.data.store import load_graph, write_array, write_meta
-from vrgcn.data.store_kept import KeptPlace
+from vrgcn.data.store_arrays import block_places, relation_places
+from vrgcn.data.store_format import KeptPlace
 from vrgcn.data.tables.adjacency import EdgeFile, write_adjacency
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.data.tables.kept import matrix_in, write_columns
@@ -74,14 +75,23 @@ def reorder_graph(
             write_array(folder, name, place[graph.split(name)].sort().values.numpy())
         if graph.labels is not None:
             write_array(folder, "labels", graph.labels.index_select(0, order).numpy())
-        dtype = graph.features.numpy().dtype
-        with GrowingArray(folder / "features.npy", dtype, (graph.num_features,)) as features:
+        features_at = block_places(graph.features)
+        [name], dtype = features_at[0].files(0), graph.features.numpy().dtype
+        with GrowingArray(folder / f"{name}.npy", dtype, (graph.num_features,)) as features:
             for nodes in order.split(_ROWS):
                 features.append(select_rows(graph.features, nodes).numpy())
                 tell("features", features.rows / graph.num_nodes)
         kept = _write_kept(graph, order, place, folder)
-        names = _names(graph, order)
-        write_meta(folder, graph.num_features, graph.num_classes, names, graph.task, kept=kept)
+        write_meta(
+            folder,
+            graph.kinds,
+            _names(graph, order),
+            relation_places(graph),
+            features_at,
+            num_classes=graph.num_classes,
+            task=graph.task,
+            kept=kept,
+        )
     return close
 
 
@@ -94,7 +104,7 @@ def _write_kept(graph: Graph, order: Tensor, place: Tensor, folder: Path) -> lis
             own = {name: column.take(order) for name, column in columns.items()}
         else:
             ends = place[A.indices], place[A.row_of_entry]
-            own = aligned(matrix_in(folder), *ends, columns, undirected=False)
+            own = aligned(matrix_in(folder, 0), *ends, columns, undirected=False)
         found += write_columns(owner, own, folder, len(found))
     return found
 
@@ -117,7 +127,7 @@ def _write_edges(
         weights = None if weight is None else weight[kept].double().numpy()
         pairs.append(new_source.numpy(), new_target.numpy(), weights)
         tell(0.5 * done)
-    write_adjacency(pairs, folder, directed)
+    write_adjacency(pairs, directed)
     tell(1.0)
     edges = max(graph.num_edges, 1)
     return Closeness(before / edges, after / edges)

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from vrgcn.data.store_format import Matrix, Meta, matrices
-from vrgcn.data.store_kept import check_kept_values
+from vrgcn.data.store_format import Matrix, Meta, kept_file
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
@@ -29,14 +28,14 @@ Arrays = dict[str, Tensor]
 
 def check_arrays(path: Path, meta: Meta, arrays: Arrays) -> None:
     """Refuse arrays, mapped and of the right shapes, that are no graph."""
-    for matrix in matrices(meta):
+    for matrix in meta.matrices():
         _check_matrix(path, matrix, arrays)
         if matrix.ascending and matrix.valued:
             check_finite(path / f"{matrix.names[2]}.npy", arrays[matrix.names[2]])
     if "labels" in arrays:
         _check_labels(path / "labels.npy", meta, arrays["labels"])
     _check_splits(path, meta, arrays)
-    check_kept_values(path, meta, arrays)
+    _check_kept(path, meta, arrays)
 
 
 def check_finite(file: Path, values: Tensor) -> None:
@@ -122,25 +121,25 @@ def _check_ascending(file: Path, indptr: Tensor, indices: Tensor) -> None:
 
 
 def _check_labels(file: Path, meta: Meta, labels: Tensor) -> None:
-    task = find_task(meta["task"])
+    task = find_task(meta.task)
     rows = max(1, _PIECE // max(1, labels[:1].numel()))
     for start in range(0, len(labels), rows):
         part = labels[start : start + rows]
-        wrong, wanted = task.wrong(part, meta["num_classes"])
+        wrong, wanted = task.wrong(part, meta.num_classes)
         if wrong.any():
             at = int(wrong.nonzero()[0, 0])
             raise InputError(f"{file}: node {start + at} has {part[at].tolist()}, not {wanted}")
 
 
 def _check_splits(path: Path, meta: Meta, arrays: Arrays) -> None:
-    owner = torch.full((meta["nodes"],), -1, dtype=torch.int8)
+    owner = torch.full((meta.nodes,), -1, dtype=torch.int8)
     for number, name in enumerate(SPLITS):
         ids, file = arrays[name], path / f"{name}.npy"
         if not len(ids):
             continue
-        if int(ids.min()) < 0 or int(ids.max()) >= meta["nodes"]:
-            bad = int(ids[(ids < 0) | (ids >= meta["nodes"])][0])
-            raise InputError(f"{file} names node {bad}, outside 0..{meta['nodes'] - 1}")
+        if int(ids.min()) < 0 or int(ids.max()) >= meta.nodes:
+            bad = int(ids[(ids < 0) | (ids >= meta.nodes)][0])
+            raise InputError(f"{file} names node {bad}, outside 0..{meta.nodes - 1}")
         if (ids[1:] <= ids[:-1]).any():
             at = int((ids[1:] <= ids[:-1]).nonzero()[0, 0])
             raise InputError(
@@ -157,13 +156,27 @@ def _check_splits(path: Path, meta: Meta, arrays: Arrays) -> None:
             raise InputError(f"{file} has node {int(ids[unknown][0])}, which has no label")
 
 
+def _check_kept(path: Path, meta: Meta, arrays: Arrays) -> None:
+    """Refuse codes outside of their classes."""
+    for number, place in enumerate(meta.kept):
+        values = arrays[kept_file(number)]
+        if values.dtype != torch.int64 or not len(values):
+            continue
+        most = 3 if place.kind == "split" else len(place.classes)
+        least, largest = (int(x) for x in torch.aminmax(values))
+        if least < -1 or largest >= most:
+            raise InputError(
+                f"{path / kept_file(number)}.npy holds {least} to {largest}, not -1 to {most - 1}"
+            )
+
+
 def _unknown(meta: Meta, labels: Tensor | None, ids: Tensor) -> Tensor:
     """(ids,) whether a node's label is not known."""
     if labels is None:
         return torch.ones(len(ids), dtype=torch.bool)
     if not labels.numel():  # several classes per node, of none
         return ids < 0
-    return ~find_task(meta["task"]).labelled(labels, ids)
+    return ~find_task(meta.task).labelled(labels, ids)
 
 
 def _pieces(values: Tensor, overlap: int = 0) -> Iterator[tuple[int, Tensor]]:

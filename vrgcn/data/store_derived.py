@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.data.store_format import Meta
-from vrgcn.data.store_kinds import RELATION
 from vrgcn.files.checksums import file_checksum, value_checksum
 from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.mistakes import InputError
@@ -44,22 +43,25 @@ from vrgcn.files.writing import (
 )
 from vrgcn.graph.mapped import Derived, Tell
 from vrgcn.graph.read_ahead import note_mapped
+from vrgcn.graph.validation import SPLITS
 
 DERIVED = "derived"
 _NAME = re.compile(r"[0-9a-f]{32}")  # of a table: the beginning of a checksum
-# Files that features, and averages of them, follow from.
-_SOURCES = ("features.npy", "indptr.npy", "indices.npy", "weights.npy")
 
 
 def derived_tables(path: Path, meta: Meta) -> Derived | None:
     """Return the derived tables of the graph in a folder; None if nothing can be kept: the graph
     has no checksums that identify it, or its folder cannot be written to."""
-    sums = meta.get("checksums", {})
-    known = {name: sums.get(name) for name in _SOURCES}
-    known |= {name: value for name, value in sums.items() if name.startswith(RELATION)}
-    if known["features.npy"] is None or not os.access(path, os.W_OK):
+    known = {name: meta.checksums.get(f"{name}.npy") for name in meta.arrays() if _is_source(name)}
+    dense = len(meta.blocks) == 1 and meta.blocks[0].entries is None
+    if not dense or None in known.values() or not os.access(path, os.W_OK):
         return None
     return DerivedTables(path / DERIVED, json.dumps(known))
+
+
+def _is_source(name: str) -> bool:
+    """True for an array that features, and averages of them, follow from."""
+    return name not in ("labels", *SPLITS) and not name.startswith("kept")
 
 
 @dataclass(frozen=True)

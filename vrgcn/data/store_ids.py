@@ -9,42 +9,32 @@ from pathlib import Path
 import pyarrow as pa
 
 from vrgcn.data.sources import META
-from vrgcn.data.store_format import IDS, Meta
-from vrgcn.data.store_kinds import ids_name, kinds_of
+from vrgcn.data.store_format import Meta, ids_file
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.kinds import ONE, Kinds
 from vrgcn.graph.names import Names
-
-
-def id_files(meta: Meta) -> dict[str, int]:
-    """The files of ids that a folder has, and the number of ids in each."""
-    if "kinds" not in meta:
-        return {IDS: meta["nodes"]} if meta["names"]["nodes"] else {}
-    own = enumerate(meta["kinds"])
-    return {ids_name(number): kind["nodes"] for number, kind in own if kind["ids"]}
 
 
 def names_from(folder: OpenFolder, meta: Meta) -> Names:
     """The names of nodes, classes and features of a graph."""
-    ids = {file: read_ids(folder, count, file) for file, count in id_files(meta).items()}
-    names, kinds = meta["names"], kinds_of(meta)
-    if not kinds.named:
-        return Names(ids.get(IDS), names["classes"], names["features"])
-    numbers = {ids_name(number): kind for number, kind in enumerate(kinds.names)}
-    by_kind = {numbers[file]: array for file, array in ids.items()}
-    return Names(None, names["classes"], names["features"], kinds, by_kind)
+    ids = {
+        kind: read_ids(folder, meta.kinds.sizes[kind], file)
+        for kind, file in meta.id_files().items()
+    }
+    if not meta.kinds.named:
+        return Names(ids.get(ONE), meta.classes, meta.features)
+    return Names(None, meta.classes, meta.features, meta.kinds, ids)
 
 
-def write_names(names: Names, folder: Path) -> list[str]:
-    """Write the ids of all nodes; return the names of the files."""
-    if not names.kinds.named:
-        given = {} if names.nodes is None else {IDS: names.nodes}
-    else:
-        places = enumerate(names.kinds.names)
-        given = {ids_name(n): names.by_kind[k] for n, k in places if k in names.by_kind}
-    for file, ids in given.items():
-        write_ids(ids, folder / file)
-    return list(given)
+def write_all_ids(names: Names, kinds: Kinds, folder: Path) -> list[str]:
+    """Write the ids of the nodes of each kind; return the kinds that have some."""
+    given = {} if names.nodes is None else {ONE: names.nodes}
+    given |= names.by_kind
+    for number, kind in enumerate(kinds.names):
+        if kind in given:
+            write_ids(given[kind], folder / ids_file(number))
+    return [kind for kind in kinds.names if kind in given]
 
 
 def write_ids(ids: pa.Array, file: Path) -> None:
@@ -57,7 +47,7 @@ def write_ids(ids: pa.Array, file: Path) -> None:
         os.fsync(sink.fileno())
 
 
-def read_ids(folder: OpenFolder, count: int, name: str = IDS) -> pa.Array:
+def read_ids(folder: OpenFolder, count: int, name: str) -> pa.Array:
     """The ids of `count` nodes that `write_ids` wrote to a file of a folder."""
     file = folder.path / name
     if not folder.is_file(name):

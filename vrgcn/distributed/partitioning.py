@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from torch import Tensor
 from vrgcn import __version__
 from vrgcn.data.sources import META
 from vrgcn.data.store import write_array, write_meta
-from vrgcn.data.store_format import IDS
+from vrgcn.data.store_arrays import relation_arrays
+from vrgcn.data.store_format import BlockPlace, RelationPlace
 from vrgcn.data.store_ids import write_ids
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.distributed.parts import (
     ARRAYS,
     FORMAT,
+    IDS,
     SHARED,
     VERSION,
     no_shared,
@@ -35,8 +37,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.tensors import write_tensors
 from vrgcn.files.writing import new_folder
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.names import Names
+from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.propagation import Propagation, chunks, column_sums, is_symmetric, row_sums
+from vrgcn.graph.relations import ONLY
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import CSR, is_dense, offsets
 from vrgcn.graph.validation import SPLITS
@@ -140,8 +143,8 @@ class _Writer:
         nodes = torch.cat([own, halo])
         self.place[nodes] = torch.arange(len(nodes))
         folder.mkdir()
-        edges, cut = self._write_edges(folder, own, len(nodes))
-        self._write_nodes(folder, own, nodes)
+        adjacency, edges, cut = self._adjacency(own, len(nodes))
+        self._write_graph(folder, own, nodes, adjacency)
         target = torch.div(send, self.graph.num_nodes, rounding_mode="floor")
         _write_tensors(
             folder / ARRAYS,
@@ -174,18 +177,14 @@ class _Writer:
                 keys.append(torch.unique(part[away] * self.graph.num_nodes + rows[away]))
         return outside.nonzero()[:, 0], torch.unique(torch.cat(keys))
 
-    def _write_edges(self, folder: Path, own: Tensor, count: int) -> tuple[int, int]:
-        """Write all edges with an end among the own nodes; return how many lead into them, and how
-        many of these come from other parts."""
+    def _adjacency(self, own: Tensor, count: int) -> tuple[CSR, int, int]:
+        """Return all edges with an end among the own nodes, how many of them lead into these, and
+        how many of those come from other parts."""
         A, into = self.directions[0], self.directions[-1]
         mine, edges, cut = self._edges(A, own, count, turned=False)
         # Rows of the halo: the edges that leave the part, seen from the other end.
         theirs, _, _ = self._edges(into, own, count, turned=True)
-        adjacency = _joined(mine, theirs, count, A.values is not None)
-        self._write_matrix(folder, "", adjacency)
-        if not self.symmetric:
-            self._write_matrix(folder, "reverse_", adjacency.transposed)
-        return edges, cut
+        return _joined(mine, theirs, count, A.values is not None), edges, cut
 
     def _edges(
         self, A: CSR, own: Tensor, count: int, *, turned: bool
@@ -207,23 +206,29 @@ class _Writer:
             found.append((key, None if values is None else values[order]))
         return found, edges, cut
 
-    def _write_matrix(self, folder: Path, prefix: str, A: CSR) -> None:
-        write_array(folder, f"{prefix}indptr", A.indptr.numpy())
-        write_array(folder, f"{prefix}indices", A.indices.numpy())
-        if A.values is not None:
-            write_array(folder, f"{prefix}weights", A.values.numpy())
-
-    def _write_nodes(self, folder: Path, own: Tensor, nodes: Tensor) -> None:
+    def _write_graph(self, folder: Path, own: Tensor, nodes: Tensor, A: CSR) -> None:
         graph = self.graph
-        _write_rows(folder / "features.npy", graph.features, nodes)
+        relation = RelationPlace(*ONLY, A.num_entries, A.values is not None, self.symmetric)
+        block = BlockPlace(0, 0, len(nodes), graph.num_features, None)
+        for name, array in relation_arrays([relation], [A]).items():
+            write_array(folder, name, array.numpy())
+        [name] = block.files(0)
+        _write_rows(folder / f"{name}.npy", graph.features, nodes)
         if graph.labels is not None:
             write_array(folder, "labels", graph.labels[nodes].numpy())
         for name in SPLITS:
             ids = graph.split(name)
             mine = self.place[ids[self.assignment[ids] == self.assignment[own[0]]]]
             write_array(folder, name, mine.numpy())
-        names = Names(None, graph.names.classes, graph.names.features)
-        write_meta(folder, graph.num_features, graph.num_classes, names, graph.task)
+        write_meta(
+            folder,
+            Kinds.one(len(nodes), graph.num_features),
+            replace(graph.names, nodes=None),
+            [relation],
+            [block],
+            num_classes=graph.num_classes,
+            task=graph.task,
+        )
 
 
 def _joined(

@@ -39,7 +39,7 @@ from vrgcn.graph.scaling import Scaling
 from vrgcn.runs.card_facts import Facts, listed
 
 FORMAT, VERSION = "vrgcn-parts", 1
-SHARED, ARRAYS = "shared.safetensors", "part.safetensors"
+SHARED, ARRAYS, IDS = "shared.safetensors", "part.safetensors", "ids.arrow"
 CHECKSUM = "checksum"  # checksum of parts.json itself, without this entry
 
 Description = dict[str, Any]

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from vrgcn import __version__
-from vrgcn.data.store_format import IDS
 from vrgcn.data.store_ids import read_ids
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.halo import Halo
-from vrgcn.distributed.parts import CHECKSUM, Part, read_parts
+from vrgcn.distributed.parts import CHECKSUM, IDS, Part, read_parts
 from vrgcn.distributed.sweeps import PartSweeps
 from vrgcn.distributed.trainer import check_agreement, weights_digest
 from vrgcn.engine.setup import set_up
@@ -72,7 +71,7 @@ def whole_names(folder: Path, part: Part) -> Names:
                     f"{folder / IDS} is not there: the machine of the first process needs it, for "
                     "the names of all nodes; copy it from where the parts were made"
                 )
-            ids = read_ids(whole, part.description["nodes"])
+            ids = read_ids(whole, part.description["nodes"], IDS)
     return Names(ids, part.description["classes"], None)
 
 

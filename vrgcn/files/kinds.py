@@ -54,9 +54,26 @@ POSITIVE = Kind(lambda value: is_count(value) and value > 0, "a count of at leas
 FLAG = Kind(lambda value: isinstance(value, bool), "true or false")
 TEXT = Kind(is_text, "a text")
 OBJECT = Kind(lambda value: isinstance(value, dict), "an object")
-NAMES = or_null(
-    Kind(
-        lambda value: isinstance(value, list) and all(map(is_text, value)),
-        "a list of names",
+
+
+def list_of(kind: Kind) -> Kind:
+    return Kind(
+        lambda value: isinstance(value, list) and all(map(kind.good, value)),
+        f"a list, each {kind.words}",
     )
-)
+
+
+def objects_of(**kinds: Kind) -> Kind:
+    """A list of objects that have these entries and no other."""
+
+    def good(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() == kinds.keys()
+            and all(kind.good(value[name]) for name, kind in kinds.items())
+        )
+
+    return list_of(Kind(good, f"an object of {', '.join(kinds)}"))
+
+
+NAMES = or_null(Kind(list_of(TEXT).good, "a list of names"))

@@ -16,6 +16,7 @@ from vrgcn.graph.sparse import CSR, offsets
 # Source kind, relation, target kind, as in PyG's edge types.
 Triple = tuple[str, str, str]
 REVERSE = "rev_"
+ONLY: Triple = (ONE, EDGES, ONE)  # of a graph of one table
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class Relation:
     @staticmethod
     def only(adjacency: CSR) -> Relation:
         """The edges of a graph of one table."""
-        return Relation((ONE, EDGES, ONE), adjacency)
+        return Relation(ONLY, adjacency)
 
     @property
     def name(self) -> str:

@@ -311,8 +311,8 @@ def _graphs(here: Path) -> None:
     """Make damaged graphs."""
     for name in ("damaged", "nofeatures", "badmeta", "newer"):
         shutil.copytree(here / "papers", here / name)
-    _flip(here / "damaged" / "features.npy", -4)
-    (here / "nofeatures" / "features.npy").unlink()
+    _flip(here / "damaged" / "features_0.npy", -4)
+    (here / "nofeatures" / "features_0.npy").unlink()
     (here / "badmeta" / "meta.json").write_text("{", encoding="utf-8")
     meta = json.loads((here / "newer" / "meta.json").read_text(encoding="utf-8"))
     text = json.dumps(meta | {"version": 99})

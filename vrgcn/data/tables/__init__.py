@@ -18,7 +18,7 @@ memory work. Memory holds the ids, the labels, and one range of the edges at a t
     ids, labels, splits, features, nodes    one pass over the nodes
     edges, adjacency        rows to pairs of nodes, and these to a sorted matrix
     edge_means, rows        columns of edges as features of nodes; rows of edges as nodes
-    telling, summary, kinds_summary     the columns and files that were used; counts, with warnings
+    telling, summary, warnings     the columns and files that were used; counts; odd data
     sources, roles          the opened tables, with the role of each column
     opening, read_tables, importing     the whole import: open, read, write
 """

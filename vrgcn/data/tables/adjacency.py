@@ -3,7 +3,7 @@
 An edge from node s to node t is the number t·nodes + s, so that sorting numbers sorts the entries
 of the matrix A[t, s] by row and column. The numbers wait in a file. Rows of A are then divided into
 ranges of a bounded number of entries, the numbers into a file for each range, and one range after
-the other is sorted, merged and appended to the graph's `indices.npy`. A row with more entries than
+the other is sorted, merged and appended to the relation's `indices`. A row with more entries than
 that is a range of its own, and is merged while it is read.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrgcn.data.store import write_array
+from vrgcn.data.store_format import MATRIX, numbered
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.files.mistakes import InputError
 
@@ -36,17 +37,22 @@ class EdgeFile:
 
     name: the file that the edges come from, for errors
     notes: remarks about the edges for the user
-    folder: where the matrix is written too
+    folder: of the graph, where the matrix is written too
+    number: of the relation, in the names of the files
     """
 
-    def __init__(self, name: str, folder: Path, nodes: int, weighted: bool) -> None:
+    def __init__(
+        self, name: str, folder: Path, nodes: int, weighted: bool, number: int = 0
+    ) -> None:
         self.name = name
         self.folder = folder
+        self.number = number
         self.nodes = nodes
         self.weighted = weighted
         self.notes: list[str] = []
         self.rows = self.skipped = self.loops = self.zero = self.negative = 0
-        self._names = [folder / "pairs", folder / "pair-weights"][: 1 + weighted]
+        parts = numbered(("pairs", "pair-weights"), number)
+        self._names = [folder / part for part in parts[: 1 + weighted]]
         for file in self._names:
             file.touch(exist_ok=False)
 
@@ -101,29 +107,31 @@ class Adjacency:
     entries: of the matrix
     degree: (nodes,) entries in each row, the edges into a node
     out_degree: (nodes,) entries in each column
-    isolated: nodes without an edge to another node
+    loops: (nodes,) 1 for a node with an edge to itself
     duplicates: edges that repeat an earlier one
     reciprocal: edges given in both directions, where each should count for both
     """
 
     folder: Path
+    number: int
     directed: bool
     entries: int
     degree: Int64s
     out_degree: Int64s
-    isolated: int
+    loops: Int64s
     duplicates: int
     reciprocal: int
 
     def without_degrees(self) -> Adjacency:
         """The same without the arrays that are as long as there are nodes."""
-        return replace(self, degree=self.degree[:0].copy(), out_degree=self.out_degree[:0].copy())
+        none = self.degree[:0].copy()
+        return replace(self, degree=none, out_degree=none, loops=none)
 
     def over_neighbours(self, value: Float64s) -> tuple[Float64s, Float64s]:
         """Return the mean and the maximum of `value`, (nodes,), over the edges into each node; 0
         for a node without such edges."""
-        indptr = np.load(self.folder / "indptr.npy")
-        indices = np.load(self.folder / "indices.npy", mmap_mode="r")
+        indptr = np.load(self.folder / f"indptr_{self.number}.npy")
+        indices = np.load(self.folder / f"indices_{self.number}.npy", mmap_mode="r")
         mean, largest = np.zeros_like(value), np.zeros_like(value)
         for first, end in _ranges(self.degree, _CHUNK):
             rows = first + np.flatnonzero(self.degree[first:end])
@@ -135,33 +143,34 @@ class Adjacency:
         return mean, largest
 
 
-def write_adjacency(pairs: EdgeFile, folder: Path, directed: bool) -> Adjacency:
-    """Write the pairs as CSR: `indptr.npy`, `indices.npy` and for weighted edges `weights.npy`. For
-    a directed graph, also write the matrix of the reversed edges, which the gradients follow.
+def write_adjacency(pairs: EdgeFile, directed: bool) -> Adjacency:
+    """Write the pairs as CSR: `indptr`, `indices` and for weighted edges `weights`. For a directed
+    graph, also write the matrix of the reversed edges, which the gradients follow.
 
     For an undirected graph, the reverse of every edge that is no self-loop is added first. Entries
     at the same place are merged; their weights are summed, as `Graph` does.
     """
     into, out_of = pairs.ends()
-    merged = _write_matrix(pairs, folder, directed, into if directed else into + out_of)
+    merged = _write_matrix(pairs, directed, into if directed else into + out_of)
     if directed:  # `out_of` leaves self-loops out; an upper bound is enough
-        _write_matrix(pairs, folder, directed, out_of + 1, reverse=True)
+        _write_matrix(pairs, directed, out_of + 1, reverse=True)
     pairs.remove()
     degree = merged.degree
     return Adjacency(
-        folder,
+        pairs.folder,
+        pairs.number,
         directed,
         int(degree.sum()),
         degree,
         merged.out_degree,
-        isolated=int(((degree + merged.out_degree - 2 * merged.loop) == 0).sum()),
+        merged.loop,
         duplicates=pairs.rows - merged.given,
         reciprocal=merged.reciprocal // 2,
     )
 
 
 def _write_matrix(
-    pairs: EdgeFile, folder: Path, directed: bool, counts: Int64s, *, reverse: bool = False
+    pairs: EdgeFile, directed: bool, counts: Int64s, *, reverse: bool = False
 ) -> _Merged:
     """Write one matrix in CSR form, and return its counts.
 
@@ -169,16 +178,18 @@ def _write_matrix(
     reverse: write the matrix of the reversed edges, its arrays named `reverse_...`
     """
     prefix = "reverse_" if reverse else ""
+    names = numbered(tuple(prefix + part for part in MATRIX), pairs.number)
+    indptr_name, indices_name, weights_name = names
     most = max(RANGE_ENTRIES, int(counts.sum()) // MOST_RANGES)
     ranges = _ranges(counts, most)
     merged = _Merged(pairs.nodes)
     with ExitStack() as stack:
-        indices = stack.enter_context(GrowingArray(folder / f"{prefix}indices.npy", np.int64))
+        indices = stack.enter_context(GrowingArray(pairs.folder / f"{indices_name}.npy", np.int64))
         weights = None
         if pairs.weighted:
-            name = folder / f"{prefix}weights.npy"
+            name = pairs.folder / f"{weights_name}.npy"
             weights = stack.enter_context(GrowingArray(name, np.float32))
-        for parts in _divided(pairs, ranges, folder, directed, reverse):
+        for parts in _divided(pairs, ranges, directed, reverse):
             keys, weight = _read_range(parts, most)
             columns, values = merged.add(keys, weight)
             indices.append(columns)
@@ -189,7 +200,7 @@ def _write_matrix(
                     )
                 weights.append(values)
     indptr = np.concatenate([[0], np.cumsum(merged.degree)]).astype(np.int64)
-    write_array(folder, f"{prefix}indptr", indptr)
+    write_array(pairs.folder, indptr_name, indptr)
     return merged
 
 
@@ -207,7 +218,7 @@ def _ranges(counts: Int64s, most: int) -> list[tuple[int, int]]:
 
 
 def _divided(
-    pairs: EdgeFile, ranges: list[tuple[int, int]], folder: Path, directed: bool, reverse: bool
+    pairs: EdgeFile, ranges: list[tuple[int, int]], directed: bool, reverse: bool
 ) -> Iterator[list[Path]]:
     """Yield the files of each range of rows, and remove them afterwards. They hold the range's
     entries, unsorted: the keys 2·(t·nodes + s) + reversed, and the weights if there are any.
@@ -215,7 +226,7 @@ def _divided(
     The last bit of a key is 1 for an edge that was added as the reverse of a given one.
     """
     names = [
-        [folder / f"range-{place}-{kind.__name__}" for kind in _KINDS[: 1 + pairs.weighted]]
+        [pairs.folder / f"range-{place}-{kind.__name__}" for kind in _KINDS[: 1 + pairs.weighted]]
         for place in range(len(ranges))
     ]
     starts = np.array([first for first, _ in ranges])

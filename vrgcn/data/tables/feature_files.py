@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vrgcn.data.store import write_array
 from vrgcn.data.store_format import SPARSE_FEATURES, BlockPlace
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.files.npy import map_array
@@ -170,37 +169,21 @@ def append_columns(
     )
 
 
-def name_blocks(folder: Path, features: Features, nodes: int) -> list[BlockPlace] | None:
-    """Give the arrays in the folder of a graph the names of blocks, if there are dense and sparse
-    features; return the places of the blocks, None if the features are one matrix."""
-    if not (features.dense and features.sparse):
-        return None
-    return _moved(folder, folder, features, nodes, 0, 0, 0)
-
-
 def join_features(
     parts: Mapping[str, tuple[Path, Features | None]], kinds: Kinds, folder: Path
-) -> list[BlockPlace] | None:
+) -> list[BlockPlace]:
     """Move the features of each kind to the graph's folder, as blocks of those of all nodes.
 
     parts: where the features of a kind are, by its name, and what they are; folders are removed
-    Returns the places of the blocks; None if the features are one matrix.
     """
     blocks: list[BlockPlace] = []
-    known = [features for _, features in parts.values() if features is not None]
     for kind, (own, features) in parts.items():
         rows, columns = kinds.range(kind), kinds.columns(kind)
-        one = len(rows) == kinds.num_nodes
-        if features is not None and one and not (features.dense and features.sparse):
-            for name in _names(features):
-                (own / f"{name}.npy").replace(folder / f"{name}.npy")
-        elif features is not None:
+        if features is not None:
             place = rows.start, columns.start, len(blocks)
             blocks += _moved(own, folder, features, len(rows), *place)
         own.rmdir()
-    if not known:
-        write_array(folder, "features", np.empty((kinds.num_nodes, 0), np.float32))
-    return blocks or None
+    return blocks
 
 
 def _moved(

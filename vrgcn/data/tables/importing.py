@@ -1,8 +1,8 @@
 """The whole import: check the columns, read the nodes, read the edges, write the graph.
 
-Every kind of nodes is read by the same code, and so is every relation. A graph of one table has one
-kind, whose files lie in the graph's folder; otherwise each kind is read in a folder of its own, and
-its features become a block of those of all nodes.
+Every kind of nodes is read by the same code, in a folder of its own, and so is every relation. The
+features of a kind become blocks of those of all nodes. A graph of one table has one kind and one
+relation.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ import numpy as np
 
 from vrgcn.data.databases.opening import TableOpener
 from vrgcn.data.store import write_array, write_meta
-from vrgcn.data.store_kept import KeptPlace
-from vrgcn.data.store_kinds import RelationPlace, relation_folder
-from vrgcn.data.tables.feature_files import append_columns, join_features, name_blocks
+from vrgcn.data.store_format import KeptPlace, RelationPlace
+from vrgcn.data.tables.feature_files import append_columns, join_features
 from vrgcn.data.tables.features import (
     copy_features,
     structural_features,
 )
 from vrgcn.data.tables.ids import look_alikes
 from vrgcn.data.tables.kept import read_kept_nodes, write_columns
-from vrgcn.data.tables.kinds_summary import summarise_kinds
 from vrgcn.data.tables.limits import respect_limit
 from vrgcn.data.tables.opening import Opener, open_source
 from vrgcn.data.tables.overrides import parse_fills
@@ -36,14 +34,14 @@ from vrgcn.data.tables.roles import Plan
 from vrgcn.data.tables.sources import KindSource, OpenedTables
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.summary import ImportSummary, summarise
-from vrgcn.data.tables.telling import remarks, taken_from, two_kinds_in_one
+from vrgcn.data.tables.telling import remarks
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.writing import flush_folder, new_folder
+from vrgcn.files.writing import new_folder
 from vrgcn.graph.kept import NODES
-from vrgcn.graph.kinds import Kinds
+from vrgcn.graph.kinds import ONE, Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
-from vrgcn.tasks import DEFAULT, TASKS, find_task
+from vrgcn.tasks import DEFAULT, TASKS
 
 
 def run_import(
@@ -64,7 +62,7 @@ def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
     with new_folder(source.spec.out) as folder:
         found = Collected()
         kinds = read_kinds(source, folder, on_rows, found)
-        relations, recipes, degree = read_relations(source, kinds, folder, on_rows, found)
+        relations, recipes, degrees = read_relations(source, kinds, folder, on_rows, found)
         kinds = [_with_features(source, kind, relations) for kind in kinds]
         classes, task = _write_labels(source, kinds, folder)
         kept = [place for relation in relations for place in relation.kept]
@@ -79,10 +77,8 @@ def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
         notes += [note for relation in relations for note in relation.pairs.notes]
         alike = [look_alikes(kind.nodes.ids, source.spec.tidy_ids) for kind in kinds]
         notes += [note for note in alike if note is not None]
-        if not source.named:
-            return _finish(source, kinds[0], relations[0], classes, task, notes, folder, kept)
-        _write_kinds(source, kinds, relations, classes, task, folder, kept)
-        return summarise_kinds(source, kinds, relations, degree, notes)
+        _write_description(source, kinds, relations, classes, task, folder, kept)
+        return summarise(source, kinds, relations, degrees, notes)
 
 
 def _with_features(
@@ -169,8 +165,7 @@ def _write_kept_nodes(
         columns = read_kept_nodes(table, own.keep, len(kind.nodes.ids))
         for reader in own.keep:
             problems.add(reader.problems)
-        owner = own.name if source.named else NODES
-        places += write_columns(owner, columns, folder, first + len(places))
+        places += write_columns(own.name or NODES, columns, folder, first + len(places))
     problems.raise_if_any()
     return places
 
@@ -179,33 +174,7 @@ def _has_classes(kind: KindSource) -> bool:
     return kind.recipe is not None and bool(kind.recipe.label)
 
 
-def _finish(
-    source: OpenedTables,
-    kind: ReadKind,
-    relation: ReadRelation,
-    classes: list[str] | None,
-    task: str,
-    notes: list[str],
-    folder: Path,
-    kept: Sequence[KeptPlace],
-) -> ImportSummary:
-    """Write the description of a graph of one table, and summarise the import."""
-    spec, features = source.spec, kind.features
-    assert features is not None
-    names = Names(kind.nodes.ids.natural(), classes, features.names)
-    blocks = name_blocks(folder, features, len(kind.nodes.ids))
-    write_meta(folder, features.width, len(classes or []), names, task, blocks, kept=kept)
-    labels = kind.nodes.labels
-    columns = taken_from(source, find_task(labels.task).drawn if labels is not None else "")
-    notes = [*notes, *two_kinds_in_one(source, kind.nodes.ids)]
-    return summarise(
-        *(spec.out, kind.nodes, relation.pairs, relation.adjacency, features, columns),
-        *(spec.task, notes),
-        to_predict=source.like,
-    )
-
-
-def _write_kinds(
+def _write_description(
     source: OpenedTables,
     kinds: Sequence[ReadKind],
     relations: Sequence[ReadRelation],
@@ -214,27 +183,36 @@ def _write_kinds(
     folder: Path,
     kept: Sequence[KeptPlace],
 ) -> None:
-    """Write the description of a graph of several kinds."""
+    """Write the last files of the graph: features of all nodes, ids, and what the folder holds."""
     target = source.labelled
     if target is None:
         target = next((k.source.name for k in kinds if _has_classes(k.source)), None)
-    widths = {k.source.name: k.features.width for k in kinds if k.features is not None}
+    features = {k.source.name: k.features for k in kinds if k.features is not None}
+    widths = {name: each.width for name, each in features.items()}
     numbering = Kinds({k.source.name: len(k.nodes.ids) for k in kinds}, target, widths)
-    features = [
-        f"{kind.source.name}.{kind.features.label(place)}"
-        for kind in kinds
-        if kind.features is not None
-        for place in range(kind.features.width)
-    ]
     ids = {kind.source.name: kind.nodes.ids.natural() for kind in kinds}
-    names = Names(classes=classes, features=features, kinds=numbering, by_kind=ids)
+    if source.named:
+        columns = [
+            f"{name}.{each.label(place)}"
+            for name, each in features.items()
+            for place in range(each.width)
+        ]
+        names = Names(classes=classes, features=columns, kinds=numbering, by_kind=ids)
+    else:
+        names = Names(ids[ONE], classes, features[ONE].names)
     blocks = join_features(
         {k.source.name: (k.folder, k.features) for k in kinds}, numbering, folder
     )
     places = [
-        RelationPlace(*relation.triple, relation.adjacency.entries, relation.pairs.weighted)
-        for relation in relations
+        RelationPlace(
+            *(*each.triple, each.adjacency.entries, each.pairs.weighted),
+            undirected=not each.adjacency.directed,
+        )
+        for each in relations
     ]
-    for number in range(len(places)):
-        flush_folder(relation_folder(folder, number))
-    write_meta(folder, len(features), len(classes or []), names, task, blocks, places, kept)
+    write_meta(
+        *(folder, numbering, names, places, blocks),
+        num_classes=len(classes or []),
+        task=task,
+        kept=kept,
+    )

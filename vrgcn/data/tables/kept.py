@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from vrgcn.data.store import write_array
-from vrgcn.data.store_kept import KeptPlace, kept_file
+from vrgcn.data.store_format import KeptPlace, kept_file, numbered
+from vrgcn.data.tables.adjacency import Adjacency
 from vrgcn.data.tables.encoders.dates import parse_dates
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.problems import Problems
@@ -175,15 +176,12 @@ class KeptRows:
         parts = [values[right] for values in (source, target, *block)]
         self._rows.setdefault(relation, []).append(parts)
 
-    def write(
-        self, relation: str, owner: str, adjacency: Path, folder: Path, first: int, directed: bool
-    ) -> list[KeptPlace]:
-        """Write the columns of a relation in the order of its matrix, which is in the folder
-        `adjacency`, and return their places.
+    def write(self, relation: str, owner: str, adjacency: Adjacency, first: int) -> list[KeptPlace]:
+        """Write the columns of a relation in the order of its matrix, and return their places.
 
         first: the number of the first column's file
         """
-        matrix = matrix_in(adjacency)
+        matrix = matrix_in(adjacency.folder, adjacency.number)
         parts = self._rows.pop(relation, None) or [[np.empty(0, np.int64)] * 2]
         whole = [np.concatenate(values) for values in zip(*parts, strict=True)]
         source, target, *values = map(torch.from_numpy, whole)
@@ -192,15 +190,15 @@ class KeptRows:
             reader.column: Column(reader.kind, each, reader.classes)
             for reader, each in zip(self.readers, values, strict=True)
         }
-        found = aligned(matrix, source, target, columns, not directed)
-        return write_columns(owner, found, folder, first)
+        found = aligned(matrix, source, target, columns, not adjacency.directed)
+        return write_columns(owner, found, adjacency.folder, first)
 
 
-def matrix_in(folder: Path) -> CSR:
-    """The adjacency that was written to a folder, without its weights."""
+def matrix_in(folder: Path, number: int) -> CSR:
+    """The adjacency of a relation that was written to a folder, without its weights."""
     indptr, indices = (
         torch.from_numpy(np.asarray(map_array(folder / f"{name}.npy", read_only=False)))
-        for name in ("indptr", "indices")
+        for name in numbered(("indptr", "indices"), number)
     )
     return CSR(indptr, indices, None, len(indptr) - 1)
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vrgcn.data.store_kept import KeptPlace
-from vrgcn.data.store_kinds import relation_folder
+from vrgcn.data.store_format import KeptPlace
 from vrgcn.data.tables.adjacency import Adjacency, EdgeFile, write_adjacency
 from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
 from vrgcn.data.tables.edges import End, read_edges, relation_names
@@ -30,6 +29,7 @@ from vrgcn.data.tables.sources import KindSource, OpenedTables, RelationSource
 from vrgcn.data.tables.telling import with_kinds
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
+from vrgcn.graph.relations import relation_name
 from vrgcn.tasks import DEFAULT
 
 Watch = Callable[[str, int], None]
@@ -57,7 +57,7 @@ class ReadKind:
 class ReadRelation:
     """A relation as it was read.
 
-    name: of the relation, between those of its kinds; "" in a graph of one table
+    name: of the relation, between those of its kinds
     adjacency: without degrees in a graph of several kinds, whose relations may be many
     means: features that its columns make for nodes of the source kind and of the target kind
     kept: the columns that are kept for each edge, once they are written
@@ -75,6 +75,22 @@ class ReadRelation:
         return self.source.file.source, self.name, self.source.file.target
 
 
+@dataclass(frozen=True)
+class Degrees:
+    """Edges of all relations at each node, (nodes,).
+
+    into: edges into it; others: edges from and to other nodes
+    """
+
+    into: NDArray[np.int64]
+    others: NDArray[np.int64]
+
+    def add(self, adjacency: Adjacency) -> None:
+        both = adjacency.degree + adjacency.out_degree
+        np.add(self.into, adjacency.degree, out=self.into)
+        np.add(self.others, both - 2 * adjacency.loops, out=self.others)
+
+
 def read_kinds(
     source: OpenedTables, folder: Path, on_rows: Watch, found: Collected
 ) -> list[ReadKind]:
@@ -82,8 +98,8 @@ def read_kinds(
     kinds: list[ReadKind] = []
     start = 0
     for place, kind in enumerate(source.kinds):
-        own = folder / f"kind-{place}" if source.named else folder
-        own.mkdir(exist_ok=True)
+        own = folder / f"kind-{place}"
+        own.mkdir()
         ends = _ends_of(source, kind.name)
         with naming_file("nodes", kind.name, kind.spec.nodes), naming(kind.name):
             nodes = _nodes(kind, ends, own, on_rows, found)
@@ -135,10 +151,10 @@ def read_relations(
     folder: Path,
     on_rows: Watch,
     found: Collected,
-) -> tuple[list[ReadRelation], dict[str, ImportRecipe], NDArray[np.int64]]:
+) -> tuple[list[ReadRelation], dict[str, ImportRecipe], Degrees]:
     """Read the edges of all relations and write their matrices; raise all errors of all tables.
 
-    Returns the relations, a recipe for each table of edges, and (nodes,) edges of each node.
+    Returns the relations, a recipe for each table of edges, and the edges at each node.
     """
     total = sum(len(kind.nodes.ids) for kind in kinds)
     command = with_kinds(source)
@@ -150,19 +166,16 @@ def read_relations(
         for kind in kinds
     }
     read: list[tuple[RelationSource, dict[str, EdgeFile], EdgeMeans | None, KeptRows | None]] = []
-    place = 0
+    number = 0
     for each in source.relations:
         title, path = each.file.title, each.file.path
         short = source.spec.schema.short(each.file)
         with found.step(), naming_file("edges", title, path), naming(short):
-            names = _names(each, on_rows) if source.named else [""]
             own: dict[str, EdgeFile] = {}
-            for name in names:
-                home = relation_folder(folder, place) if source.named else folder
-                home.mkdir(exist_ok=True)
+            for name in _names(each, on_rows) if source.named else [EDGES]:
                 weighted = each.columns.weight is not None
-                own[name] = EdgeFile(each.table.name, home, total, weighted)
-                place += 1
+                own[name] = EdgeFile(each.table.name, folder, total, weighted, number)
+                number += 1
             sides = ends[each.file.source], ends[each.file.target]
             means = _means(each, sides, on_rows)
             kept = KeptRows(each.keep) if each.keep else None
@@ -181,26 +194,25 @@ def read_relations(
     directed = source.named or source.spec.directed
     relations: list[ReadRelation] = []
     recipes: dict[str, ImportRecipe] = {}
-    degree = np.zeros(total, np.int64)
+    degrees = Degrees(np.zeros(total, np.int64), np.zeros(total, np.int64))
     written = 0
     for each, pairs, means, kept in read:
         made = []
         for name, own_pairs in pairs.items():
-            adjacency = write_adjacency(own_pairs, own_pairs.folder, directed)
+            adjacency = write_adjacency(own_pairs, directed)
+            degrees.add(adjacency)
             if source.named:
-                degree += adjacency.degree + adjacency.out_degree
                 adjacency = adjacency.without_degrees()
             features = None if means is None else means.finish(name)
             relation = ReadRelation(each, name, own_pairs, adjacency, features)
             if kept is not None:
-                owner = "-".join(relation.triple) if source.named else EDGES
-                places = kept.write(name, owner, own_pairs.folder, folder, written, directed)
+                places = kept.write(name, relation_name(relation.triple), adjacency, written)
                 relation = replace(relation, kept=places)
                 written += len(places)
             made.append(relation)
         relations += made
         recipes[each.file.title] = each.recipe or _edge_recipe(each, made, means)
-    return relations, recipes, degree
+    return relations, recipes, degrees
 
 
 def _names(relation: RelationSource, on_rows: Watch) -> list[str]:

@@ -1,8 +1,8 @@
-"""Summarise an import as numbers and as text, with warnings about suspicious data."""
+"""Summarise an import as numbers and as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,58 +10,85 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.adjacency import Adjacency, EdgeFile
-from vrgcn.data.tables.feature_files import Features
-from vrgcn.data.tables.labels import ClassLabels
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
+from vrgcn.data.tables.read_tables import Degrees, ReadKind, ReadRelation
+from vrgcn.data.tables.sources import OpenedTables
+from vrgcn.data.tables.telling import offers, two_kinds_in_one, used_by_kinds, used_in_one
+from vrgcn.data.tables.warnings import warnings
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.printable import printable
-from vrgcn.files.setting_names import COLUMN, SHARES, Placeholder, setting
+from vrgcn.graph.kinds import ONE
+from vrgcn.graph.relations import relation_name
 from vrgcn.graph.validation import SPLITS
 from vrgcn.tasks import find_task
-from vrgcn.tasks.spread import Spread, number_text
+from vrgcn.tasks.spread import Spread
 
-ONE_CLASS = 0.95  # share of the labelled nodes
-SELF_LOOPS = 0.9  # share of the edges
 CLASSES_SHOWN = 20
-CONTINUOUS = 12  # different numbers, some not whole; ratings in halves from 0 to 5 are 11
+RELATIONS_SHOWN = 20
 BAR = 30
-_LIKELY_MISSING = {"-1", "nan", "na", "n/a", "null", "none", "?", "unknown"}
 
 
 @dataclass(frozen=True)
-class ImportSummary:
-    """The counts of an import.
+class KindCounts:
+    """The counts of a kind of nodes. isolated: nodes without an edge to another node, of any
+    relation; table: what the nodes were read from"""
 
-    rows: rows of the table of edges that were read; skipped: rows that were skipped
+    name: str
+    nodes: int
+    features: int
+    isolated: int
+    table: str
+
+
+@dataclass(frozen=True)
+class RelationCounts:
+    """The counts of a relation.
+
+    rows: rows of the table that were read; skipped: rows that were skipped
     duplicates: rows that repeat an earlier one; reciprocal: rows that are the reverse of another,
         if direction does not count
     entries: entries of the adjacency matrix, two for an undirected edge and one for a self-loop
     self_loops: rows that join a node with itself
-    isolated: nodes without an edge to another node
-    histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
-    classes: name -> nodes, if the labels are classes; numbers: spread of the labels, if they are
-        numbers and some are known
-    unlabelled: nodes without a known label
-    splits: name -> nodes
-    columns: lines that report which columns and files were used for what
-    sparse: features that are stored sparse
     """
 
-    out: Path
-    nodes: int
+    name: str
     rows: int
     skipped: int
     entries: int
     duplicates: int
     reciprocal: int
     self_loops: int
-    isolated: int
-    directed: bool
     weighted: bool
+    table: str
+
+    @property
+    def edges(self) -> int:
+        """The number of different pairs of nodes, ordered pairs if direction counts; the reverse
+        relation has as many and is not counted again."""
+        return self.rows - self.duplicates - self.reciprocal
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """The counts of an import; those of all kinds and relations together are sums.
+
+    histogram: (least degree, greatest degree, nodes), for 0, 1, 2-3, 4-7, ...
+    classes: name -> nodes, if the labels are classes; numbers: spread of the labels, if they are
+        numbers and some are known
+    unlabelled: nodes without a known label, of the kind that has labels
+    splits: name -> nodes
+    columns: lines that report which columns and files were used for what
+    sparse: features that are stored sparse
+    target: the kind that has the labels; None if there are none
+    offers: what might be done with the tables in another way
+    """
+
+    out: Path
+    kinds: list[KindCounts]
+    relations: list[RelationCounts]
+    directed: bool
     histogram: list[tuple[int, int, int]]
-    width: int
     classes: dict[str, int] | None
     multilabel: bool
     numbers: Spread | None
@@ -69,17 +96,59 @@ class ImportSummary:
     splits: dict[str, int]
     columns: list[str]
     sparse: int = 0
+    target: str | None = None
     warnings: list[str] = field(default_factory=list)
+    offers: list[str] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> int:
+        return sum(kind.nodes for kind in self.kinds)
+
+    @property
+    def width(self) -> int:
+        return sum(kind.features for kind in self.kinds)
+
+    @property
+    def isolated(self) -> int:
+        return sum(kind.isolated for kind in self.kinds)
+
+    @property
+    def rows(self) -> int:
+        return sum(relation.rows for relation in self.relations)
+
+    @property
+    def skipped(self) -> int:
+        return sum(relation.skipped for relation in self.relations)
+
+    @property
+    def entries(self) -> int:
+        return sum(relation.entries for relation in self.relations)
+
+    @property
+    def duplicates(self) -> int:
+        return sum(relation.duplicates for relation in self.relations)
+
+    @property
+    def reciprocal(self) -> int:
+        return sum(relation.reciprocal for relation in self.relations)
+
+    @property
+    def self_loops(self) -> int:
+        return sum(relation.self_loops for relation in self.relations)
+
+    @property
+    def weighted(self) -> bool:
+        return any(relation.weighted for relation in self.relations)
 
     @property
     def edges(self) -> int:
-        """The number of different pairs of nodes, ordered pairs in a directed graph."""
-        return self.rows - self.duplicates - self.reciprocal
+        return sum(relation.edges for relation in self.relations)
 
     @property
     def labelled(self) -> int:
         """The number of nodes with a known label."""
-        return self.nodes - self.unlabelled
+        own = sum(kind.nodes for kind in self.kinds if kind.name == self.target)
+        return own - self.unlabelled
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -87,6 +156,14 @@ class ImportSummary:
     def _lines(self) -> Iterator[str]:
         yield from map(printable, self.columns)
         yield ""
+        if [kind.name for kind in self.kinds] == [ONE]:
+            yield from self._one_table()
+        else:
+            yield from self._several()
+        yield from self._labels()
+        yield from (f"warning: {printable(warning)}" for warning in self.warnings)
+
+    def _one_table(self) -> Iterator[str]:
         yield f"nodes     {self.nodes:>14,}   {self.isolated:,} of them isolated"
         skipped = f", and {self.skipped:,} that were skipped" if self.skipped else ""
         yield f"rows      {self.rows:>14,}   in the table of edges{skipped}"
@@ -103,8 +180,35 @@ class ImportSummary:
         sparse = f"   {self.sparse:,} of them sparse" if self.sparse else ""
         yield f"features  {self.width:>14,}{sparse}"
         yield from self._histogram()
-        yield from self._labels()
-        yield from (f"warning: {printable(warning)}" for warning in self.warnings)
+
+    def _several(self) -> Iterator[str]:
+        names = [*(each.name for each in self.kinds), *(each.name for each in self.relations)]
+        name = min(max(map(len, map(printable, [*names, "relation"]))), 40)
+        yield f"{'kind':<{name}} {'nodes':>14} {'features':>9}   from"
+        for kind in self.kinds:
+            isolated = f"; {kind.isolated:,} of them isolated" if kind.isolated else ""
+            yield (
+                f"{printable(kind.name):<{name}} {kind.nodes:>14,} {kind.features:>9,}   "
+                f"{printable(kind.table)}{isolated}"
+            )
+        yield ""
+        yield f"{'relation':<{name}} {'edges':>14} {'rows':>9}   each with its reverse"
+        order = sorted(self.relations, key=lambda each: -each.edges)
+        shown = self.relations if len(order) <= RELATIONS_SHOWN else order[:RELATIONS_SHOWN]
+        for relation in shown:
+            yield (
+                f"{printable(relation.name):<{name}} {relation.edges:>14,} {relation.rows:>9,}   "
+                f"{_details(relation)}"
+            )
+        if len(order) > RELATIONS_SHOWN:
+            rest = order[RELATIONS_SHOWN:]
+            edges = sum(each.edges for each in rest)
+            yield f"and {counted(len(rest), 'more relation')} with {counted(edges, 'edge')}"
+        relations = counted(len(self.relations), "relation")
+        yield f"together {self.nodes:,} nodes and {self.edges:,} edges of {relations}"
+        if self.offers:
+            yield ""
+            yield from map(printable, self.offers)
 
     def _edge_details(self) -> str:
         """Return words for the rows that are not counted as edges, and for the self-loops."""
@@ -147,53 +251,69 @@ class ImportSummary:
             yield f"  {'':>17} and {len(order) - CLASSES_SHOWN:,} more"
 
 
-RELATION = Placeholder("RELATION")
+def _details(relation: RelationCounts) -> str:
+    """Return words for the rows that are not counted as edges, and for the self-loops."""
+    parts = [printable(relation.table)]
+    if relation.duplicates:
+        parts.append(f"{counted(relation.duplicates, 'row repeats', 'rows repeat')} another")
+    if relation.skipped:
+        parts.append(f"{counted(relation.skipped, 'row')} skipped")
+    if relation.self_loops:
+        parts.append(counted(relation.self_loops, "self-loop"))
+    return ", ".join(parts)
 
 
 def summarise(
-    out: Path,
-    nodes: Nodes,
-    pairs: EdgeFile,
-    adjacency: Adjacency,
-    features: Features,
-    columns: list[str],
-    task: str,
-    notes: list[str],
-    to_predict: bool = False,
+    source: OpenedTables,
+    kinds: Sequence[ReadKind],
+    relations: Sequence[ReadRelation],
+    degrees: Degrees,
+    notes: Sequence[str],
 ) -> ImportSummary:
-    """Return the summary of an import.
-
-    task: the task as the user gave it
-    notes: warnings from earlier steps
-    to_predict: the graph is for a model that is already trained
-    """
+    """Return the summary of an import. notes: warnings from earlier steps"""
+    labelled = next((k for k in kinds if k.source.name == source.labelled), None)
+    nodes = Nodes(kinds[0].nodes.ids) if labelled is None else labelled.nodes
+    isolated = float((degrees.others == 0).mean())
+    alike = [] if source.named else two_kinds_in_one(source, nodes.ids)
     return ImportSummary(
-        out=out,
-        nodes=len(nodes.ids),
+        out=source.spec.out,
+        kinds=[_kind_counts(kind, degrees) for kind in kinds],
+        relations=[_relation_counts(relation) for relation in relations],
+        directed=relations[0].adjacency.directed,
+        histogram=degree_histogram(degrees.into),
+        **_label_counts(nodes),
+        columns=used_by_kinds(source) if source.named else used_in_one(source, nodes.labels),
+        sparse=sum(kind.features.sparse for kind in kinds if kind.features is not None),
+        target=source.labelled,
+        warnings=[*notes, *alike, *warnings(source, kinds, relations, nodes, isolated)],
+        offers=list(offers(source)) if source.named else [],
+    )
+
+
+def _kind_counts(kind: ReadKind, degrees: Degrees) -> KindCounts:
+    count = len(kind.nodes.ids)
+    isolated = int((degrees.others[kind.start : kind.start + count] == 0).sum())
+    table = "the ids that edges name" if kind.source.table is None else kind.source.table.name
+    width = 0 if kind.features is None else kind.features.width
+    return KindCounts(kind.source.name, count, width, isolated, table)
+
+
+def _relation_counts(relation: ReadRelation) -> RelationCounts:
+    pairs, adjacency = relation.pairs, relation.adjacency
+    return RelationCounts(
+        relation_name(relation.triple),
         rows=pairs.rows,
         skipped=pairs.skipped,
         entries=adjacency.entries,
         duplicates=adjacency.duplicates,
         reciprocal=adjacency.reciprocal,
         self_loops=pairs.loops,
-        isolated=adjacency.isolated,
-        directed=adjacency.directed,
         weighted=pairs.weighted,
-        histogram=degree_histogram(adjacency.degree),
-        width=features.width,
-        **label_counts(nodes),
-        columns=columns,
-        sparse=features.sparse,
-        warnings=[
-            *notes,
-            *edge_warnings(pairs, adjacency),
-            *([] if to_predict else feature_warnings(features)),
-            *([] if to_predict else label_warnings(nodes, task)),
-        ],
+        table=relation.source.table.name,
     )
 
 
-def label_counts(nodes: Nodes) -> dict[str, Any]:
+def _label_counts(nodes: Nodes) -> dict[str, Any]:
     """Return the fields of a summary that are about labels and splits."""
     labels = nodes.labels
     classes = numbers = None
@@ -220,120 +340,6 @@ def degree_histogram(degree: NDArray[np.int64]) -> list[tuple[int, int, int]]:
     counts = np.bincount(place).tolist()
     bounds = [(0, 0)] + [(2 ** (i - 1), 2**i - 1) for i in range(1, len(counts))]
     return [(least, greatest, n) for (least, greatest), n in zip(bounds, counts, strict=True)]
-
-
-def edge_warnings(pairs: EdgeFile, adjacency: Adjacency, isolated: bool = True) -> Iterator[str]:
-    """Yield warnings about edges. isolated: warn if most nodes have none"""
-    if pairs.loops > SELF_LOOPS * pairs.rows:
-        yield (
-            f"{pairs.loops / pairs.rows:.0%} of the edges are self-loops; are the source and the "
-            "target column right?"
-        )
-    if isolated and adjacency.isolated > len(adjacency.degree) / 2:
-        yield f"{adjacency.isolated / len(adjacency.degree):.0%} of the nodes are isolated"
-    if pairs.weighted and adjacency.reciprocal:
-        yield (
-            f"{counted(adjacency.reciprocal, 'edge is', 'edges are')} listed in both directions, "
-            "with the weights summed; if the file lists every edge twice, import it with "
-            f"{setting('directed', True)}"
-        )
-    if pairs.zero:
-        yield f"{counted(pairs.zero, 'edge has', 'edges have')} a weight of 0"
-    if pairs.negative:
-        yield (
-            f"{counted(pairs.negative, 'edge has', 'edges have')} a negative weight; the built-in "
-            "propagations gcn and mean cannot train on negative weights"
-        )
-
-
-def feature_warnings(features: Features) -> Iterator[str]:
-    """Yield a warning if features are the same for all nodes."""
-    constant = features.constant
-    if len(constant):
-        shown = ", ".join(features.label(int(column)) for column in constant[:5])
-        more = ", ..." if len(constant) > 5 else ""
-        some = counted(len(constant), "feature column is", "feature columns are")
-        yield f"{some} the same for all nodes: {shown}{more}"
-
-
-def label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
-    """Yield warnings about labels and splits. task: as the user gave it"""
-    labels = nodes.labels
-    if labels is None:
-        predict = setting("predict", RELATION, command="train")
-        yield f"without labels, pairs alone can be predicted ({predict})"
-        return
-    if not labels.known.any() or labels.classes == []:
-        yield "no node has a label"
-        return
-    if isinstance(labels, Numbers):
-        numbers = labels.values[labels.known]
-        if (numbers == numbers[0]).all():
-            yield f"all labels are the same number, {number_text(numbers[0])}"
-    else:
-        yield from _class_warnings(labels, task)
-    yield from _split_warnings(nodes.split)
-    if isinstance(labels, ClassLabels) and nodes.split is not None and (nodes.split == 0).any():
-        yield from _untrained_classes(nodes.split, labels)
-
-
-def _class_warnings(labels: ClassLabels, task: str) -> Iterator[str]:
-    labelled, counts = int(labels.known.sum()), labels.counts()
-    largest = int(counts.argmax())
-    if len(counts) == 1 or counts[largest] >= ONE_CLASS * labelled:
-        share = counts[largest] / labelled
-        yield f"{share:.1%} of the labelled nodes are of class {labels.classes[largest]!r}"
-    if task == "auto" and not labels.several and _looks_continuous(labels.classes):
-        yield (
-            f"the label looks continuous: {len(counts):,} different numbers among {labelled:,} "
-            f"labels, each a class now; to predict the number, import it with "
-            f"{setting('task', Numbers.task)}"
-        )
-    elif not labels.several and len(counts) > max(20, labelled / 2):
-        yield f"{len(counts):,} classes for {labelled:,} labelled nodes; is the label column right?"
-    spellings: dict[str, str] = {}
-    for name in labels.classes:
-        other = spellings.setdefault(name.strip().lower(), name)
-        if other != name:
-            yield (
-                f"the classes {other!r} and {name!r} differ only in capital letters or spaces; if "
-                "they are one, spell them alike"
-            )
-        if name.lower() in _LIKELY_MISSING:
-            unknown = setting("missing", name)
-            yield f"there is a class {name!r}; if that means unknown, give {unknown}"
-
-
-def _looks_continuous(classes: list[str]) -> bool:
-    """Return True if the classes are many numbers that are not all whole."""
-    if len(classes) < CONTINUOUS:
-        return False
-    try:
-        values = np.array(classes, dtype=np.float64)
-    except ValueError:
-        return False
-    return bool((values != np.floor(values)).any())
-
-
-def _split_warnings(split: NDArray[np.int8] | None) -> Iterator[str]:
-    if split is None or not (split == 0).any():
-        yield (
-            f"no nodes are set apart for training; give {setting('split', COLUMN)} or "
-            f"{setting('ratio', SHARES)}"
-        )
-        return
-    for place, name in ((1, "validation"), (2, "test")):
-        if not (split == place).any():
-            yield f"no nodes are set apart for {name}"
-
-
-def _untrained_classes(split: NDArray[np.int8], labels: ClassLabels) -> Iterator[str]:
-    trained = np.bincount(labels.codes[split[labels.nodes] == 0], minlength=len(labels.classes))
-    never = np.flatnonzero(trained == 0)
-    if len(never):
-        shown = ", ".join(repr(labels.classes[int(i)]) for i in never[:5])
-        more = ", ..." if len(never) > 5 else ""
-        yield f"no training node is of class {shown}{more}"
 
 
 def _bar(count: int, most: int) -> str:

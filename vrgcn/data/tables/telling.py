@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from vrgcn.data.tables.ids import EndColumns, NodeIds, ids_of_edges, whole_numbers
 from vrgcn.data.tables.kept import KeptReader
+from vrgcn.data.tables.labels import ClassLabels
+from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.spec import asked_task
+from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import COLUMN, setting
+from vrgcn.graph.edge_means import cannot_follow
+from vrgcn.tasks import find_task
 
 DENSE = 0.8  # share of the numbers from the first to the last that a column of ids has
 _SHOWN = 8  # columns of a list
 DIFFERENT = 0.95  # the columns of one kind end at about the same number
+_TIMES = {"time", "timestamp", "date", "datetime"}
 # Columns that name an end of an edge and no kind of nodes.
 _ENDS = {
     *("source", "target", "src", "dst", "from", "to", "head", "tail", "u", "v", "i", "j", "a", "b"),
@@ -25,11 +31,9 @@ _ENDS = {
 }
 
 
-def taken_from(source: OpenedTables, drawn: str) -> list[str]:
-    """Return lines that report which columns and files were used for what, in a graph of one table.
-
-    drawn: words for how a split by `ratio` was drawn
-    """
+def used_in_one(source: OpenedTables, labels: ClassLabels | Numbers | None) -> list[str]:
+    """Return lines that report which columns and files were used for what, in a graph of one
+    table."""
     [kind], [relation] = source.kinds, source.relations
     node_table, node, spec = kind.table, kind.columns, source.spec
     edge_table, edge = relation.table, relation.columns
@@ -46,6 +50,7 @@ def taken_from(source: OpenedTables, drawn: str) -> list[str]:
         label += " (numbers)" if label and task is not None and not task.has_classes else ""
         split = repr(node.split) if node.split else "none"
         if spec.ratio is not None:
+            drawn = find_task(labels.task).drawn if labels is not None else ""
             split = f"{' '.join(f'{share:g}' for share in spec.ratio)} {drawn}"
         lines.append(
             f"{node_table.name}: id {node.id!r}, label {label or 'none'}, split {split}, "
@@ -69,6 +74,50 @@ def taken_from(source: OpenedTables, drawn: str) -> list[str]:
     for table in (node_table, edge_table):
         if table is not None:
             lines += [f"{table.name}: {note}" for note in table.notes]
+    return lines
+
+
+def used_by_kinds(source: OpenedTables) -> list[str]:
+    """Return lines that report which columns and files were used for what, in a graph of several
+    kinds."""
+    lines = []
+    for kind in source.kinds:
+        if kind.table is None or kind.columns is None:
+            lines.append(f"{kind.name}: no table; its nodes are the ids that edges name")
+            continue
+        columns = kind.columns
+        label = f", label {', '.join(map(repr, columns.label))}" if columns.label else ""
+        split = f", split {columns.split!r}" if columns.split and kind.spec.ratio is None else ""
+        if columns.label and kind.spec.ratio is not None:
+            task = kind.spec.task if kind.spec.task != "auto" else "classes"
+            shares = " ".join(f"{share:g}" for share in kind.spec.ratio)
+            split = f", split {shares} {find_task(task).drawn}"
+        made = f"features from {counted(len(columns.features), 'column')}"
+        made = made if columns.features else "no feature columns"
+        if kind.spec.features_file is not None:
+            made = f"features from {kind.spec.features_file}"
+        file = "" if kind.table.name == kind.name else f"{kind.table.name}: "
+        lines.append(f"{kind.name}: {file}id {columns.id!r}{label}{split}, {made}")
+        if columns.aside:
+            lines.append(f"{kind.name}: {ignored(columns.aside)}")
+        lines += told_of_kept(kind.name, kind.keep, "node")
+    for relation in source.relations:
+        own = relation.columns
+        more = f", weight {own.weight!r}" if own.weight else ""
+        more += f", relation {own.relation!r}" if own.relation else ""
+        means = ", ".join(map(repr, own.features[:5])) + (", ..." if len(own.features) > 5 else "")
+        more += f", means of {means} for the nodes at both ends" if own.features else ""
+        title = source.spec.schema.short(relation.file)
+        lines.append(
+            f"{title}: {relation.table.name}: from {own.source!r} ({relation.file.source}) to "
+            f"{own.target!r} ({relation.file.target}){more}"
+        )
+        aside = [column for column in own.aside if column not in own.kept]
+        if aside and not relation.own:  # those of a kind's table are reported with the kind
+            lines.append(f"{title}: {ignored(aside)}")
+        lines += told_of_kept(title, relation.keep, "edge")
+    for table in source.tables():
+        lines += [f"{table.name}: {note}" for note in table.notes]
     return lines
 
 
@@ -171,3 +220,21 @@ def ignored(columns: Sequence[str]) -> str:
 def _listed(columns: Sequence[str]) -> str:
     more = len(columns) - _SHOWN
     return ", ".join(map(repr, columns[:_SHOWN])) + (f", ... ({more} more)" if more > 0 else "")
+
+
+def offers(source: OpenedTables) -> Iterator[str]:
+    """Yield an offer for each table of edges whose rows have columns of their own."""
+    for relation in source.relations:
+        own = [c for c in relation.columns.features if c.lower() not in _TIMES]
+        name = relation.file.name
+        if own and name:
+            shown = ", ".join(map(repr, own[:3])) + (", ..." if len(own) > 3 else "")
+            yield (
+                f"the nodes at both ends of {name!r} have the means of {shown}; to make each row "
+                f"of {relation.table.name} a node of its own instead, give "
+                f"{setting('rows_as_nodes', source.spec.schema.short(relation.file))}"
+            )
+    averaged = {source.spec.schema.short(r.file): r.columns.features for r in source.relations}
+    fixed = cannot_follow(averaged)
+    if fixed is not None:
+        yield fixed
