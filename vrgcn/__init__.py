@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vrgcn.graph.propagation import Propagation
     from vrgcn.graph.scaling import scale_graph
     from vrgcn.inference.embed import embeddings
-    from vrgcn.inference.predict import predict
     from vrgcn.inference.predictions import Predictions, predictions
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.live.live import Live
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from vrgcn.pairs.split import split_pairs
     from vrgcn.runs.audit import Audit, audit
     from vrgcn.runs.fit import fit
+    from vrgcn.runs.predict import Predicted, predict
     from vrgcn.runs.recommend import Recommended, recommend
     from vrgcn.runs.run import Run, load_run
     from vrgcn.runs.train import train
@@ -71,7 +71,8 @@ _HOME = {
     "Estimator": "engine.estimators",
     "Blocks": "graph.blocks",
     "Graph": "graph.graph",
-    "predict": "inference.predict",
+    "Predicted": "runs.predict",
+    "predict": "runs.predict",
     "embeddings": "inference.embed",
     "Live": "live.live",
     "Predictions": "inference.predictions",
@@ -131,6 +132,7 @@ __all__ = [
     "MiniBatches",
     "ModelConfig",
     "PairModel",
+    "Predicted",
     "Predictions",
     "Propagate",
     "Propagation",

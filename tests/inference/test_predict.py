@@ -178,5 +178,5 @@ def test_what_is_fitted_on_features_as_they_are_predicts_on_them(raw, trained) -
 
 
 def test_what_is_no_model_is_said() -> None:
-    with pytest.raises(TypeError, match=r"'runs/x' is no model; load_model\(path\) gives one"):
-        predict("runs/x", GRAPH)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"3 is no model; load_model\(path\) gives one"):
+        predict(3, GRAPH)  # type: ignore[call-overload]

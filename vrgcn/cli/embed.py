@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from vrgcn.cli.exact_run import ALL, ExactOptions, opened_sweeps, shown, too_large
+from vrgcn.cli.exact_run import ExactOptions, too_large
 from vrgcn.data.databases.url import Place
 from vrgcn.files.printable import printable
 
@@ -47,13 +47,24 @@ def _embed(options: EmbedOptions, out: Path) -> str:
     from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.inference.embed import find_layer
     from vrgcn.inference.predict import check_outputs
+    from vrgcn.runs.exact import ALL, opened_sweeps, shown
     from vrgcn.runs.run import open_run
 
     use_threads(options.threads)
     run = open_run(options.run, find_device(options.device))
     check_path(out)
     of = options.of or (ALL if options.nodes is None else None)
-    with opened_sweeps(run, options, of) as opened:
+    with opened_sweeps(
+        run,
+        options.nodes,
+        of,
+        beside=options.folder,
+        graph=options.graph,
+        dataset=options.dataset,
+        data_root=options.data_root,
+        memory=options.memory,
+        verbose=True,
+    ) as opened:
         sweeps, nodes = opened.sweeps, opened.nodes
         usual = -2 if run.target.labels else -1
         layer = find_layer(sweeps, usual if options.layer is None else options.layer)

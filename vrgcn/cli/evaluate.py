@@ -70,11 +70,9 @@ def run(options: EvaluateOptions) -> None:
 
         run_evaluate_parts(options, parts)
         return
-    from vrgcn.engine.devices import use_threads
     from vrgcn.pages.evaluate import evaluate
     from vrgcn.training.progress import filling_bars
 
-    use_threads(options.threads)
     evaluate(
         options.run,
         dataset=options.dataset,
@@ -85,6 +83,7 @@ def run(options: EvaluateOptions) -> None:
         negatives=options.negatives,
         memory=options.memory,
         device=options.device,
+        threads=options.threads,
         on_note=print_note,
         on_fill=filling_bars(),
     ).print()

@@ -53,17 +53,16 @@ class ExplainOptions(Options):
 
 def run(options: ExplainOptions) -> None:
     """Print the explanations, and write them where a file is named."""
-    from vrgcn.engine.devices import find_device, use_threads
     from vrgcn.pages.explanation import explain, print_explanation
-    from vrgcn.runs.run import open_run
 
-    use_threads(options.threads)
     explanations = explain(
-        open_run(options.run, find_device(options.device)),
+        options.run,
         options.nodes,
         of=options.of,
         most=options.most,
         memory=options.memory,
+        device=options.device,
+        threads=options.threads,
         out=options.out,
         top=options.top,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from vrgcn.cli.predict import PredictOptions, chosen_threshold, class_names, print_threshold
+from vrgcn.cli.predict import PredictOptions
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.node_lists import listed_nodes
@@ -18,9 +18,9 @@ from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
 from vrgcn.graph.names import Names
 from vrgcn.inference.regions import model_region
+from vrgcn.runs.predict import Predicted, chosen_threshold, class_names, threshold_rule
 from vrgcn.runs.run import open_run
 from vrgcn.tasks import find_task
 
@@ -49,7 +49,7 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
         task, classes = find_task(saved.task), class_names(saved)
         group.by_first(lambda: check_prediction(path, task, len(classes), options.top))
         region = None if options.coverage is None else model_region(saved, options.coverage)
-        threshold = chosen_threshold(options, saved)
+        threshold = chosen_threshold(options.run, saved, options.threshold)
         count, nodes = part.description["nodes"], None
         if (file := options.nodes) is not None:
             found = group.by_first(lambda: _asked(file, whole_names(folder, part), count))
@@ -75,8 +75,9 @@ def run_predict_parts(options: PredictOptions, folder: Path) -> None:
                 if out is not None:
                     out.write(chunk, outputs)
         if group.first:
-            print(f"exact predictions of {asked:,} nodes written to {printable(path)}")
-            print_threshold(options, path, classes, threshold)
+            rule = threshold_rule(path, classes, threshold, options.threshold)
+            said = None if options.top is not None else rule
+            print(Predicted(f"predictions of {asked:,} nodes", path, rule=said))
 
 
 def _asked(file: Path, names: Names, count: int) -> list[int]:

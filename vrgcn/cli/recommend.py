@@ -52,16 +52,12 @@ class RecommendOptions(ExactOptions):
 def run(options: RecommendOptions) -> None:
     """Score all pairs of the nodes in chunks and write the best; the file or table appears once it
     is complete."""
-    from vrgcn.data.databases.sending import destination
-    from vrgcn.engine.devices import use_threads
     from vrgcn.files.memory import memory_advice
     from vrgcn.runs.recommend import recommend
     from vrgcn.training.progress import counting_bar, filling_bars
 
-    use_threads(options.threads)
     with (
         memory_advice(too_large(options, "recommend")),
-        destination(options.out, append=options.append) as path,
         counting_bar("embedding") as on_chunk,
     ):
         done = recommend(
@@ -74,7 +70,9 @@ def run(options: RecommendOptions) -> None:
             data_root=options.data_root,
             memory=options.memory,
             device=options.device,
-            out=path,
+            threads=options.threads,
+            out=options.out,
+            append=options.append,
             on_note=print_note,
             on_fill=filling_bars(),
             on_chunk=on_chunk,

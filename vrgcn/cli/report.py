@@ -46,11 +46,9 @@ class ReportOptions(Options):
 
 def run(options: ReportOptions) -> None:
     """Read the runs, predict if asked, write the page."""
-    from vrgcn.engine.devices import use_threads
     from vrgcn.pages.runs.report import report
     from vrgcn.training.progress import counting_bar
 
-    use_threads(options.threads)
     with counting_bar("predicting") as on_score:
         shown = report(
             options.runs,
@@ -58,6 +56,7 @@ def run(options: ReportOptions) -> None:
             scores=options.scores,
             data_root=options.data_root,
             device=options.device,
+            threads=options.threads,
             on_score=on_score,
         )
     for line in shown.notes:

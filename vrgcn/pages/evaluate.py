@@ -8,6 +8,7 @@ from typing import Literal
 
 from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.data.sources import find_source
+from vrgcn.engine.devices import use_threads
 from vrgcn.files.scratch import table_folder
 from vrgcn.files.setting_names import setting
 from vrgcn.inference.predict import exact_sweeps, predict
@@ -29,6 +30,7 @@ def evaluate(
     negatives: str | Path | None = None,
     memory: Literal["ram", "disk"] = "ram",
     device: str = "cpu",
+    threads: int | None = None,
     on_note: Callable[[str], None] | None = None,
     on_fill: Callable[[str, float], None] | None = None,
 ) -> Evaluation:
@@ -38,10 +40,12 @@ def evaluate(
     dataset, graph: a graph in place of the run's own; data_root: folder of raw files
     split: the one to show in detail; None: test, else val, else train
     out: file for the picture, .png, .svg or .pdf; None: in the run's folder
+    memory: "disk" keeps tables in files; device, threads: of the computation
     negatives: table of pairs that are no edges, to compare the pairs of the split with
     on_note: called with what people should know before they read the scores
     on_fill: called with the progress of files that are written beside a graph on disk
     """
+    use_threads(threads)
     folder, picture, root = _path(graph), _path(out), _path(data_root)
     find_source(dataset, folder, needed=False)
     opened = run if isinstance(run, Run) else load_run(run, device)

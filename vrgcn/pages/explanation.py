@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from vrgcn.engine.devices import use_threads
 from vrgcn.files.destination import ENDINGS, PAGES, check_out
 from vrgcn.files.printable import picture_text, printable
 from vrgcn.files.settings import at_least
@@ -72,6 +73,7 @@ def explain(
     most: int = 30,
     memory: Literal["ram", "disk"] = "ram",
     device: str = "cpu",
+    threads: int | None = None,
     out: str | Path | None = None,
     top: int = 10,
 ) -> list[Explanation]:
@@ -81,9 +83,10 @@ def explain(
     nodes: an id, or several
     of: kind of the nodes, in a graph of several kinds; None: the kind that has labels
     most: edges, neighbours and columns that are left out one by one, of each so many
-    memory, device: where it is computed; "disk" for tables larger than memory
+    memory, device, threads: where it is computed; "disk" for tables larger than memory
     out: file to write, .html, .json or a picture; top: rows of each of its tables
     """
+    use_threads(threads)
     at_least(1, top=top, most=most)
     path = None if out is None else Path(out)
     if path is not None:

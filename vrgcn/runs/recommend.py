@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal
 
+from vrgcn.data.databases.url import Place, place
 from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
@@ -61,7 +62,9 @@ def recommend(
     data_root: str | Path | None = None,
     memory: Literal["ram", "disk"] = "ram",
     device: str = "cpu",
-    out: str | Path | None = None,
+    threads: int | None = None,
+    out: str | Place | None = None,
+    append: bool = False,
     on_note: Callable[[str], None] | None = None,
     on_fill: Callable[[str, float], None] | None = None,
     on_chunk: Callable[[int, int], None] | None = None,
@@ -74,28 +77,37 @@ def recommend(
     top: partners of each node
     relation: to find targets in, if the run predicts the edges of all relations
     dataset, graph: a graph in place of the run's own; data_root: folder of raw files
-    out: file to write, .parquet or .csv; None: the table is returned
+    memory: "disk" keeps tables in files; device, threads: of the computation
+    out: file to write, .parquet or .csv, or the address of a table, to which `append` adds rows;
+        None: the table is returned
     on_note: called with a note on the graph; on_fill, on_chunk: with the progress of files, and of
         the work: what a chunk took, and all of it
     """
     import pyarrow as pa
 
+    from vrgcn.data.databases.sending import destination
     from vrgcn.data.edge_tables import edge_batch, edge_file
+    from vrgcn.engine.devices import use_threads
     from vrgcn.files.scratch import table_folder
     from vrgcn.inference.predict import exact_sweeps
     from vrgcn.pairs.best import Best, best_partners
     from vrgcn.pairs.model import PairModel
     from vrgcn.runs.embedded import embed_run
 
+    use_threads(threads)
     at_least(1, top=top)
-    folder, path = (None if each is None else Path(each) for each in (graph, out))
+    folder = None if graph is None else Path(graph)
+    target = None if out is None else place(str(out))
     find_source(dataset, folder, needed=False)
     opened = run if isinstance(run, Run) else load_run(run, device)
     check_recommends(opened.folder, opened.config, relation)
     model = opened.saved.model
     assert isinstance(model, PairModel)
     with ExitStack() as stack:
-        beside = Path(gettempdir()) if path is None else path.parent
+        beside = target.parent if isinstance(target, Path) else Path(gettempdir())
+        path = None
+        if target is not None:
+            path = stack.enter_context(destination(target, append=append))
         tables = stack.enter_context(table_folder(memory, beside))
         root = None if data_root is None else Path(data_root)
         asked = open_run_graph(opened, dataset, folder, root, tables, on_fill, scored=False)

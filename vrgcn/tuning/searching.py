@@ -32,7 +32,7 @@ _OF_SEARCH = ("trials", "search", "baselines")  # settings that single runs do n
 
 def tune(
     graph: Graph | str | Path | None = None,
-    model: ModelConfig | None = None,
+    model: ModelConfig | str | None = None,
     config: TrainConfig | str | Path | None = None,
     *,
     trials: int | None = None,
@@ -59,7 +59,7 @@ def tune(
         of the file `config`, or of the search that is resumed
     model, config: the settings that are tried first, and of all that is not searched; None: those
         that `vrgcn train` takes on this graph, first without learned rows, then with them.
-        `config` may also be a TOML file with settings
+        `model` may also be its name, and `config` a TOML file with settings
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
@@ -80,6 +80,8 @@ def tune(
     file = config if isinstance(config, str | Path) else None
     home = {"out": out, "name": name, "overwrite": overwrite, "config": file}
     given = {key: value for key, value in home.items() if value} | settings
+    if isinstance(model, str):
+        given["model"], model = model, None
     own = graph if isinstance(graph, Graph) else None
     if own is not None and not given and resume is False:
         return search_models(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vrgcn.engine.devices import find_device
+from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.destination import PAGES, check_out
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.page import Page
@@ -107,6 +107,7 @@ def report(
     scores: bool = True,
     data_root: str | Path | None = None,
     device: str = "cpu",
+    threads: int | None = None,
     on_score: Callable[[int, int], None] | None = None,
 ) -> Reported:
     """Write one page about one or several runs, as `vrgcn report` does; return what it shows.
@@ -115,8 +116,10 @@ def report(
     out: the page; an existing page is overwritten
     scores: predict the test nodes of every run, to get the scores by class
     data_root: folder with the raw files of named data sets; None: where the runs found them
+    device, threads: of the predictions
     on_score: called after each run that was predicted, with 1 and the number of all of them
     """
+    use_threads(threads)
     path = Path(out)
     check_out(path, PAGES)
     check_figure(path, PAGES)
