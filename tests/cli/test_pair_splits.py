@@ -72,7 +72,7 @@ def test_mistakes_are_named_with_what_to_do(vrgcn: Run, movies: Path) -> None:
         ),
         (("--predict", NAME, "--train-until", "June"), "--train-until June: must be a date such"),
         (("--predict", NAME, "--val-until", "2026"), "--val-until 2026 needs --train-until DATE"),
-        (("--split-column", "part"), "--split-column part splits pairs: give --predict RELATION"),
+        (("--split-column", "part"), "leave it out, or say what to predict (--predict)"),
         (("--predict", f"{NAME}.stars"), "import it again with vrgcn import --keep rated.stars"),
     ):
         code, _, error = vrgcn("train", "movies", *flags, *SMALL, "--out", "run")

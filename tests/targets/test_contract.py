@@ -24,11 +24,11 @@ Command = Callable[..., tuple[int, str, str]]
 # Splits are columns of the tables.
 TARGETS: dict[str, dict[str, Any]] = {
     "labels": {"estimator": "two-way"},
-    "links": {"predict": LIKED, "split_column": "part"},
-    "values": {"predict": STARS, "split_column": "part", "estimator": "ns"},
-    "relations": {"predict": "relations", "layers": 1, "estimator": "cvd"},
+    "links": {"predict": LIKED, "split_column": "part", "embedding": 4},
+    "values": {"predict": STARS, "split_column": "part", "embedding": 4, "estimator": "ns"},
+    "relations": {"predict": "relations", "layers": 1, "embedding": 4, "estimator": "cvd"},
 }
-SMALL: dict[str, Any] = {"hidden": 4, "embedding": 4, "batch_size": 32, "model": "graphsage"}
+SMALL: dict[str, Any] = {"hidden": 4, "batch_size": 32, "model": "graphsage"}
 EPOCHS = 3
 
 every_target = pytest.mark.parametrize("name", TARGETS)
@@ -152,22 +152,24 @@ def test_edges_of_a_table_are_scored_under_the_users_ids(
 @pytest.mark.parametrize(
     ("name", "flags", "words"),
     [
-        ("labels", {"leave_one_out": True}, "leave_one_out=True splits pairs: give predict="),
+        ("labels", {"leave_one_out": True}, "leave_one_out=True is for links and"),
+        ("labels", {"negatives": 5}, "negatives=5 is for links and relations, and"),
         ("labels", {"metric": "hits@3"}, "hits@3"),
         ("labels", {"loss": "bpr"}, "bpr"),
         ("links", {"metric": "rmse"}, 'metric="rmse" is no score of pairs'),
         ("links", {"loss": "mse"}, 'loss="mse" is of single nodes: pairs have logistic'),
-        ("links", {"class_weights": "balanced"}, 'class_weights="balanced" means nothing'),
-        ("links", {"calibrate": "always"}, "is for labels of nodes, and pairs are predicted"),
+        ("links", {"class_weights": "balanced"}, 'class_weights="balanced" is for labels'),
+        ("links", {"calibrate": "always"}, "of nodes, and links are predicted"),
+        ("values", {"temperature": 0.5}, "temperature=0.5 is for links and"),
         ("values", {"metric": "auc"}, f'metric="auc" is no score of {STARS}: it has rmse, mae'),
         ("values", {"loss": "softmax"}, f'loss="softmax" is no loss of {STARS}: it has mse, mae'),
         ("relations", {"metric": "auc"}, 'metric="auc" is none of mrr, hits@1'),
-        ("relations", {"pair_batches": "nodes"}, 'pair_batches="nodes" is of one relation'),
+        ("relations", {"pair_batches": "nodes"}, 'pair_batches="nodes" is for links and values'),
         ("relations", {"own_edges": "exclude"}, 'use own_edges="redraw"'),
-        ("relations", {"leave_one_out": True}, "leave_one_out=True splits one relation"),
-        ("relations", {"val_negatives": "none.csv"}, "none.csv: negatives are given for"),
+        ("relations", {"leave_one_out": True}, "leave_one_out=True is for links and"),
+        ("relations", {"val_negatives": "none.csv"}, '"none.csv" is for links, and relations are'),
         ("relations", {"decoder": "dot"}, 'decoder="distmult" or decoder="complex"'),
-        ("relations", {"calibrate": "always"}, "is for labels of nodes, and pairs are predicted"),
+        ("relations", {"calibrate": "always"}, "of nodes, and relations are predicted"),
     ],
 )  # fmt: skip
 def test_settings_of_another_target_are_refused(

@@ -8,7 +8,7 @@ import torch
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.values import EmbeddedValues, GlobalMean, score_values
-from vrgcn.runs.settings import Settings
+from vrgcn.runs.building import build_network
 from vrgcn.targets.finding import find_target
 
 RATED = ("user", "rated", "item")
@@ -28,8 +28,8 @@ def movies(*, classes: bool = False) -> Graph:
 
 
 def trained(graph: Graph, config: TrainConfig) -> tuple[PairModel, dict[str, float]]:
-    model = Settings(
-        model=ModelConfig(
+    model = build_network(
+        ModelConfig(
             "graphsage",
             layers=1,
             hidden=16,
@@ -39,8 +39,11 @@ def trained(graph: Graph, config: TrainConfig) -> tuple[PairModel, dict[str, flo
             decoder="distmult",
             embedding=8,
             learned_rows=False,
-        )
-    ).build_model(graph, find_target(graph, config))
+        ),
+        graph,
+        find_target(graph, config),
+        config.seed,
+    )
     assert isinstance(model, PairModel)
     fit(model, graph, config)
     pairs = graph.pairs

@@ -58,6 +58,7 @@ class DiagnoseOptions(Settings, Options):
     config: ConfigFile = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.compare:
             try:
                 find_estimator(name)

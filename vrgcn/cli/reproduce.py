@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.flags import Positional
+from vrgcn.cli.flags import Positional, flags_of
 from vrgcn.cli.lab import open_lab
 from vrgcn.cli.shared_flags import Threads
 from vrgcn.files.mistakes import InputError
@@ -58,8 +58,8 @@ def command(options: ReproduceOptions) -> str:
     words = ["vrgcn", "reproduce", *options.what]
     if options.datasets:
         words += ["--datasets", *options.datasets]
-    for flag in ("runs", "epochs", "out", "data_root", "threads"):
-        value = getattr(options, flag)
-        if value is not None:
-            words += [f"--{flag.replace('_', '-')}", str(value)]
+    for flag in flags_of(ReproduceOptions):
+        value = getattr(options, flag.name)
+        if value is not None and not flag.several and flag.kind is not bool:
+            words += [flag.flag, str(value)]
     return shlex.join([*words, *(["--quick"] if options.quick else [])])

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import GraphOrDataset, with_graph
+from vrgcn.files.settings import declared
 from vrgcn.runs.run_settings import RunSettings
 
 
@@ -15,9 +16,8 @@ class RunOptions(RunSettings, Options):
     """The settings of a run, and a graph by one word."""
 
     """Group graph."""
-    graph_or_dataset: GraphOrDataset = None
+    graph_or_dataset: GraphOrDataset = declared(None, of_command=True)
 
-    beside: ClassVar[tuple[str, ...]] = ("graph_or_dataset", *RunSettings.beside)
     # True if the command also accepts a graph in parts.
     takes_parts: ClassVar[bool] = False
 

@@ -19,7 +19,6 @@ class TrainOptions(TrainSettings, RunOptions):
     distributed: DistributedConfig = field(default_factory=DistributedConfig)
 
     takes_parts: ClassVar[bool] = True
-    beside: ClassVar[tuple[str, ...]] = ("graph_or_dataset", *TrainSettings.beside)
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name; those of several processes only for a graph in parts."""

@@ -23,6 +23,7 @@ from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import OFF, declarations
 from vrgcn.files.sizes import bytes_text
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
@@ -216,10 +217,9 @@ def _print_restored(curve: list[Epoch]) -> None:
 
 def _refuse_others(options: TrainOptions) -> None:
     """Refuse options that are only for one process."""
-    values = options.as_dict()
-    for name in ("predict", "seeds", "ratio", "log", "smooth", "calibrate"):
-        value = values[name]
-        if value not in (None, "none", "auto", "never"):
+    said = declarations(type(options))
+    for name, value in options.as_dict().items():
+        if said[name].whole and value not in OFF:
             raise InputError(
                 f"{setting(name, value)} is for one process with the whole graph: leave it out"
             )

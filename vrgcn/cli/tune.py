@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from vrgcn.cli.run_options import RunOptions
 from vrgcn.files.printable import print_note, printable
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 class TuneOptions(TuneSettings, RunOptions):
     """Flags of `vrgcn tune`: the settings that are tried first, and the settings that are not
     searched."""
-
-    beside: ClassVar[tuple[str, ...]] = RunOptions.beside
 
 
 def run(options: TuneOptions) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.files.settings import at_least
+from vrgcn.files.settings import at_least, declared
 
 HaloMode = Literal["delayed", "exact"]
 
@@ -18,13 +18,13 @@ class DistributedConfig:
     """How the processes of torchrun exchange their results, with --graph PARTS."""
 
     """Group machine."""
-    halo: HaloMode = "delayed"
+    halo: HaloMode = declared("delayed", resume="always")
     """When the histories that a step writes reach the processes that read them. exact: level by
     level inside the step, so that all processes act as one with the union of their minibatches;
     delayed: after the step, during the next one."""
-    halo_every: int = 1
+    halo_every: int = declared(1, resume="always")
     """With --halo delayed: after this many steps, send what all of them wrote."""
-    rank_timeout: float = 600.0
+    rank_timeout: float = declared(600.0, resume="always")
     """Seconds to wait for a process that does not answer before the run ends and names it."""
 
     def __post_init__(self) -> None:

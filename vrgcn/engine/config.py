@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.settings import AUTO, Component, at_least, is_whole
+from vrgcn.files.settings import AUTO, Component, at_least, declared, is_whole
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class EstimatorConfig(Component):
     """Average the features once before training. None: if the model allows it."""
     propagation: Literal["gcn", "symmetric", "mean", "identity"] | None = None
     """Propagation matrix. None: the one the model is meant for."""
-    inductive: bool = False
+    inductive: bool = declared(False, of=("labels",))
     """Train only on edges between training nodes; evaluate on all edges."""
     visit: Literal["auto", "train", "all"] = "auto"
     """Nodes that an epoch visits. `all` keeps every history fresh, as the theorems assume; only

@@ -9,7 +9,7 @@ it loads anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -17,8 +17,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import Plugins, is_plugin, known_names
 
 AUTO = "auto"
+OFF = (None, False, AUTO, "none", "never")  # values by which a setting asks for nothing
 T = TypeVar("T")
-Resume = Literal["never", "run", "always"]
+Resume = Literal["never", "run", "given", "always"]
 _KEY = "declaration"
 
 
@@ -28,11 +29,13 @@ class Declaration:
 
     resume: whether it may change when a run resumes: it decides when the run ends, what is measured
         beside it, what is kept and how fast it is. "run": of a single run, but not of a search,
-        whose trials would not be comparable; "always": of both
+        whose trials would not be comparable; "given": if it was given and is given; "always": of
+        both
     lengthens: True if a larger value, or none, asks a finished run for more
     once: True if it does not apply to another training with the other settings of a run
-    of_command: True if it is none of the settings of a run: a word of the command, such as a folder
+    of_command: True if it is a word of the command, such as a folder, that runs do not keep
     of: kinds of targets that have it; () for all
+    by_graph: True if its value is chosen for the graph unless it is given
     compared: True if short trainings of models of links choose it, so that whoever gives it chooses
         the model, too
     whole: True if it needs the whole graph in one process
@@ -43,6 +46,7 @@ class Declaration:
     once: bool = False
     of_command: bool = False
     of: tuple[str, ...] = ()
+    by_graph: bool = False
     compared: bool = False
     whole: bool = False
 
@@ -50,6 +54,12 @@ class Declaration:
 def declared(default: T, **said: Any) -> T:
     """Return a field of a dataclass with what it says of itself: fields of `Declaration`."""
     found: T = field(default=default, metadata={_KEY: Declaration(**said)})
+    return found
+
+
+def declaration(entry: Field[Any]) -> Declaration:
+    """Return what a field says of its setting."""
+    found: Declaration = entry.metadata.get(_KEY, Declaration())
     return found
 
 
@@ -63,7 +73,7 @@ def declarations(kind: type) -> dict[str, Declaration]:
         if is_dataclass(hint) and isinstance(hint, type):
             found.update(declarations(hint))
         else:
-            found[each.name] = each.metadata.get(_KEY, Declaration())
+            found[each.name] = declaration(each)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,11 @@ _OWN_KINDS = _KINDS | {
     "plugin": or_null(TEXT),
 }
 _ARGUMENTS = {
-    **dict.fromkeys(("in_features", "hidden", "classes", "layers", "dense"), POSITIVE),
+    "in_features": POSITIVE,
+    "hidden": POSITIVE,
+    "classes": POSITIVE,
+    "layers": POSITIVE,
+    "dense": POSITIVE,
     "dropout": Kind(
         lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v < 1,
         "at least 0 and below 1",
@@ -334,8 +339,12 @@ _ARGUMENTS = {
     "layer_norm": FLAG,
     "bias": FLAG,
     "activation": one_of(*ACTIVATIONS),
-    **dict.fromkeys(("transform_first", "learned_rows", "neighbour_labels", "skip"), FLAG),
-    **dict.fromkeys(("sparse_features", "node_embeddings"), FLAG),
+    "transform_first": FLAG,
+    "learned_rows": FLAG,
+    "neighbour_labels": FLAG,
+    "skip": FLAG,
+    "sparse_features": FLAG,
+    "node_embeddings": FLAG,
     "nodes": COUNT,
     "label_hops": Kind(lambda v: type(v) is int and v in (1, 2), "1 or 2"),
     "norm": one_of("auto", *NORMS),
@@ -347,11 +356,9 @@ _COUNTS = Kind(
 )
 _RELATIONAL = {
     **{
-        name: _ARGUMENTS[name]
-        for name in (
-            *("hidden", "classes", "layers", "dense", "dropout", "layer_norm", "bias"),
-            *("activation", "transform_first", "norm", "skip", "jumping"),
-        )
+        name: kind
+        for name, kind in _ARGUMENTS.items()
+        if name in signature(RelationalModel).parameters
     },
     "layers": COUNT,
     "kinds": _COUNTS,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from inspect import signature
+from typing import Annotated, Any, Literal
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS, Plugins
-from vrgcn.files.settings import Component, is_number, is_whole
+from vrgcn.files.settings import Component, declared, is_number, is_whole
 
 DROPOUT = 0.2  # usual probability of dropping
 
@@ -19,7 +21,7 @@ class ModelConfig(Component):
     """Group model: layers of the network."""
     model: Annotated[
         Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"], Plugins(MODELS)
-    ] = "graphsage"
+    ] = declared("graphsage", compared=True)
     """Architecture, such as gcn or mlp.
 
     gcn averages a node with its neighbours; graphsage sets its own activation beside their mean;
@@ -31,14 +33,14 @@ class ModelConfig(Component):
     """Width of the hidden layers.
 
     The embeddings of nodes whose pairs are predicted have a width of their own, --embedding."""
-    layers: int = 2
+    layers: int = declared(2, compared=True)
     """Graph layers: how many hops a node sees.
 
     0, for pairs in graphs of several kinds: embeddings are learned rows, and features times
     weights; no neighbours are averaged."""
     dense: int = 1
     """Dense layers in each graph layer."""
-    dropout: float | None = DROPOUT
+    dropout: float | None = declared(DROPOUT, by_graph=True)
     """Dropout probability.
 
     Dropout comes before every dense layer. None: 0.5, or 0.2 where there are few feature
@@ -49,10 +51,10 @@ class ModelConfig(Component):
     """LayerNorm after each dense layer except the last."""
     bias: bool = False
     """Biases in the dense layers."""
-    transform_first: Literal["auto", "always", "never"] = "auto"
+    transform_first: Literal["auto", "always", "never"] = declared("auto", by_graph=True)
     """Multiply the features by the first weights before they are propagated, for sparse features
     whose averages would be dense. auto: if that is less work."""
-    learned_rows: bool | None = False
+    learned_rows: bool | None = declared(False, by_graph=True)
     """Learn a row for each node that only its neighbours read, beside their features. It helps if
     the identity of neighbours carries information, as with many links and few features. None: if
     nodes have enough training nodes among their neighbours."""
@@ -70,7 +72,7 @@ class ModelConfig(Component):
     jumping: Literal["none", "cat", "max"] = "none"
     """Jumping knowledge: predict from the outputs of all graph layers, side by side (cat) or their
     maximum (max), with one more dense layer."""
-    node_embeddings: bool = False
+    node_embeddings: bool = declared(False, compared=True)
     """Learn a row for each node as its own input beside its features, in graphs of several kinds
     and where pairs are predicted. Kinds without features always have learned rows."""
     bases: int = 0
@@ -78,12 +80,14 @@ class ModelConfig(Component):
     each relation has a matrix of its own."""
 
     """Group pairs: scoring and training of links and ratings."""
-    decoder: Literal["dot", "cosine", "lift", "distmult", "complex", "mlp"] = "dot"
+    decoder: Literal["dot", "cosine", "lift", "distmult", "complex", "mlp"] = declared(
+        "dot", of=("links", "values", "relations"), compared=True
+    )
     """Score of a pair from the embeddings of its nodes: their product; the cosine between them;
     lift, for recommendations by lightgcn: a cosine that learns how much more often a pair occurs
     than by chance, and the nodes' numbers of pairs beside it; the product with a learned weight for
     each dimension; the same with complex numbers; or a small network."""
-    embedding: int = 64
+    embedding: int = declared(64, of=("links", "values", "relations"))
     """Width of the embeddings of nodes whose pairs are predicted."""
 
     def __post_init__(self) -> None:
@@ -123,6 +127,13 @@ class ModelConfig(Component):
             dropout=DROPOUT if self.dropout is None else self.dropout,
             learned_rows=bool(self.learned_rows),
         )
+
+
+def arguments_for(config: ModelConfig, model: Callable[..., Any]) -> dict[str, Any]:
+    """Return the settings that a model, or a function that makes one, has parameters for."""
+    parameters = signature(model).parameters
+    values = {each.name: getattr(config, each.name) for each in fields(config)}
+    return {name: value for name, value in values.items() if name in parameters}
 
 
 def check_sizes(*, least: int = 1, **sizes: int) -> None:

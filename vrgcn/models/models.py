@@ -6,7 +6,6 @@ propagate.Propagate for what it is given. `propagation` names the matrix it is m
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS as PLUGINS
 from vrgcn.files.plugins import check_own
 from vrgcn.graph.randomness import default_generator
-from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
+from vrgcn.models.config import DROPOUT, ModelConfig, arguments_for, check_sizes
 from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, InputLinear, Linear
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.node_table import NodeTable
@@ -400,13 +399,10 @@ def build_model(
     if config.model not in MODELS:
         return build_plugin(config, in_features, classes, seed)
     check_own(PLUGINS, config.model)
-    arguments = asdict(config)
-    # Settings of relational models alone, and of models of pairs, which are made around this one.
-    for name in ("bases", "decoder", "embedding"):
-        del arguments[name]
-    arguments["transform_first"] = config.transform_first == "always"
+    kind = MODELS[config.model]
+    first = config.transform_first == "always"
+    arguments = arguments_for(config, kind) | {"transform_first": first}
     tables = config.learned_rows or config.neighbour_labels or config.node_embeddings
-    kind = MODELS[arguments.pop("model")]
     with default_generator(torch.device("cpu"), seed):
         return kind(
             in_features,

@@ -19,15 +19,14 @@ from torch import nn
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS, is_plugin, load_plugin, plugin_package
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import declarations
 from vrgcn.graph.randomness import default_generator
 from vrgcn.models.config import ModelConfig
 
 _ATTRIBUTE = "made_by"
 _OWN = get_args(get_type_hints(ModelConfig)["model"])
-# Settings that are not the model's: its name, and those of models of pairs and relations.
-_OTHERS = ("model", "bases", "decoder", "embedding")
-# Settings with a value of the graph's choice, which a model may do without.
-_CHOSEN = ("dropout", "learned_rows", "transform_first")
+# Settings that are not the model's: its name, and one of relational models.
+_OTHERS = ("model", "bases")
 
 
 class MadeBy(NamedTuple):
@@ -83,11 +82,12 @@ def _settings(config: ModelConfig, factory: Callable[..., Any]) -> dict[str, Any
     """Return the settings that a plug-in has parameters for; raise for others that were given."""
     parameters = inspect.signature(factory).parameters
     every = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    settings = {name: value for name, value in asdict(config).items() if name not in _OTHERS}
-    taken = {name: value for name, value in settings.items() if every or name in parameters}
-    usual = asdict(ModelConfig())
-    for name, value in settings.items():
-        if name not in taken and name not in _CHOSEN and value != usual[name]:
+    settings, usual, said = asdict(config), asdict(ModelConfig()), declarations(ModelConfig)
+    own = [name for name in settings if name not in _OTHERS and not said[name].of]
+    taken = {name: settings[name] for name in own if every or name in parameters}
+    for name in own:
+        value = settings[name]
+        if name not in taken and not said[name].by_graph and value != usual[name]:
             raise InputError(
                 f"{setting(name, value)}: the model {config.model!r} of "
                 f"{plugin_package(MODELS, config.model)} has no such setting: leave it out"

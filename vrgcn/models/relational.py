@@ -21,7 +21,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.relations import Relation
-from vrgcn.models.config import DROPOUT, ModelConfig, check_sizes
+from vrgcn.models.config import DROPOUT, ModelConfig, arguments_for, check_sizes
 from vrgcn.models.dense import NORMS, Dense, InputLinear, Linear
 from vrgcn.models.dropout import Dropout
 from vrgcn.models.models import JUMPING
@@ -363,20 +363,15 @@ def build_relational(
             raise InputError(f"relational models do not know {setting(name, given)}: {cure}")
     columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
     rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
-    arguments = {
-        name: getattr(config, name)
-        for name in (
-            *("hidden", "layers", "dense", "dropout", "layer_norm", "bias", "norm", "skip"),
-            *("jumping", "bases"),
-        )
-    }
+    kind = RELATIONAL[f"relational-{config.model}"]
+    first = config.transform_first == "always"
+    arguments = arguments_for(config, kind) | {"transform_first": first}
     with default_generator(torch.device("cpu"), seed):
-        return RELATIONAL[f"relational-{config.model}"](
+        return kind(
             columns,
             [part.triple for part in relations],
             target,
             classes=classes,
             rows=rows,
-            transform_first=config.transform_first == "always",
             **arguments,
         )

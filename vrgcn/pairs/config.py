@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.settings import Component, at_least, positive
+from vrgcn.files.settings import Component, at_least, declared, positive
 
 
 @dataclass(frozen=True)
@@ -15,29 +15,33 @@ class PairConfig(Component):
     """How pairs are learned: their negatives, their own edges and their minibatches."""
 
     """Group pairs."""
-    negatives: int = 1
+    negatives: int = declared(1, of=("links", "relations"), compared=True)
     """Pairs that are no edges, drawn anew in each epoch for each training pair (--predict
     edges)."""
-    negative_sampling: Literal["uniform", "degree", "shared"] = "uniform"
+    negative_sampling: Literal["uniform", "degree", "shared"] = declared(
+        "uniform", of=("links", "relations"), compared=True
+    )
     """How negatives are drawn: each node equally likely, or by its number of training pairs to the
     power 0.75. shared: all pairs of a minibatch have the same --negatives, each node equally
     likely; thousands are cheap. In minibatches of nodes they are nodes of the minibatch."""
-    own_edges: Literal["auto", "keep", "redraw", "exclude"] = "auto"
+    own_edges: Literal["auto", "keep", "redraw", "exclude"] = declared(
+        "auto", of=("links", "values", "relations")
+    )
     """Whether the edge of a training pair carries a message while that pair is scored. keep: it
     does. redraw: in each epoch a new --held-share of the training pairs is scored and carries no
     messages, the others carry messages and are not scored. exclude: the pairs of a minibatch of
     pairs carry no messages in it. auto: keep; where nodes of one kind have learned rows, redraw,
     and exclude in minibatches of pairs."""
-    held_share: float = 0.5
+    held_share: float = declared(0.5, of=("links", "values", "relations"))
     """Share of the training pairs that an epoch scores with --own-edges redraw."""
-    negatives_avoid: Literal["train", "all"] = "train"
+    negatives_avoid: Literal["train", "all"] = declared("train", of=("links",))
     """Known pairs that are never negatives in training: those of training, so that training knows
     nothing of other splits; or all, as many papers have it, which tells a little of what is held
     out: pairs that are never drawn."""
-    temperature: float | None = None
+    temperature: float | None = declared(None, of=("links", "relations"), compared=True)
     """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine; for lift, what
     the training pairs' numbers ask for; 1 for others."""
-    pair_batches: Literal["auto", "nodes", "pairs"] = "auto"
+    pair_batches: Literal["auto", "nodes", "pairs"] = declared("auto", of=("links", "values"))
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
     reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for

@@ -49,11 +49,12 @@ class Way:
     time_column: str | None = None
 
     def __post_init__(self) -> None:
-        given = [
-            name
-            for name in ("leave_one_out", "split_column", "train_until")
-            if getattr(self, name) not in (None, False)
-        ]
+        ways = {
+            "leave_one_out": self.leave_one_out,
+            "split_column": self.split_column is not None,
+            "train_until": self.train_until is not None,
+        }
+        given = [name for name, is_given in ways.items() if is_given]
         if len(given) > 1:
             raise InputError(f"{' and '.join(map(setting, given))}: give one of them")
         if self.val_until is not None and self.train_until is None:

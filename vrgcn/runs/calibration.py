@@ -11,7 +11,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import ENOUGH, NOT_BETTER, Calibration, calibrate
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
-from vrgcn.targets.predicted import check_of_labels, predicts_labels
+from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 
 
@@ -51,7 +51,6 @@ def check_calibrate(wanted: str, graph: Graph) -> None:
     """Raise before the training if it could not be calibrated after it as the settings say."""
     if wanted != "always":
         return
-    check_of_labels("calibrate", wanted, graph)
     if len(graph.val) < 2:
         raise InputError(
             f"{setting('calibrate', 'always')} calibrates on the validation nodes, and the graph "

@@ -23,6 +23,7 @@ from vrgcn import __version__
 from vrgcn.data.tables.wording import counted
 from vrgcn.files.parsing import read_json
 from vrgcn.files.printable import printable
+from vrgcn.files.settings import declarations
 from vrgcn.files.writing import write_text
 from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import NOT_BETTER
@@ -32,16 +33,15 @@ from vrgcn.pairs.model import PairModel
 from vrgcn.runs.card_facts import Facts, code, listed
 from vrgcn.runs.config_file import as_written, build
 from vrgcn.runs.folder import CARD, CARD_MARK, CONFIG, RESULT, STUDY, is_card, member_runs
-from vrgcn.runs.settings import NOTED, OF_COMMAND, Settings
+from vrgcn.runs.settings import Settings
 from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import titled_metric
 from vrgcn.training.wording import deviation
 
 _FENCE = "```"
-# Entries of config.toml that are no settings of a single run, or stand elsewhere in the card.
-_BESIDE = {*NOTED, *OF_COMMAND, "baseline", "baselines", "average", "search", "trials"}
-_BESIDE |= {"dataset", "graph"}
+# Settings of a single run; the graph stands elsewhere in the card.
+_SHOWN = declarations(Settings).keys() - {"dataset", "graph"}
 _LIMITS = (
     "meant for this graph, and for others of the same kind with the same feature columns "
     "(`vrgcn import --like` makes them)",
@@ -197,7 +197,7 @@ def _settings(config: Mapping[str, Any]) -> list[str]:
     rows = [
         (name, text(value), text(usual.get(name)))
         for name, value in config.items()
-        if name not in _BESIDE and value != usual.get(name)
+        if name in _SHOWN and value != usual.get(name)
     ]
     if not rows:
         return ["all settings have their defaults"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from vrgcn.files.parsing import read_toml
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.writing import is_partial, remove_folder, remove_partial
 from vrgcn.inference import MODEL
+from vrgcn.runs.config_file import setting_types
 from vrgcn.runs.lock import LOCK, locked
-from vrgcn.runs.settings import CHOSEN_ESTIMATOR, NOTED
+from vrgcn.runs.settings import CHOSEN_ESTIMATOR, NOTED, Settings
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"
@@ -71,12 +73,18 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
         )
     options = read_toml(config)
-    for name in ("dataset", "graph", "data_root", "metric", *NOTED):
+    for name in (*_texts(), *NOTED):
         if not isinstance(options.get(name, ""), str):
             raise InputError(f"{config}: {name} must be a text, not {shown(options[name])}")
     if "ratio" in options:
         check_kinds(str(config), options, {"ratio": RATIO})
     return options
+
+
+@cache
+def _texts() -> list[str]:
+    """Return the settings that are texts and paths."""
+    return [n for n, hint in setting_types(Settings).items() if hint in (str | None, Path | None)]
 
 
 def chosen_estimator(folder: Path | None) -> str | None:

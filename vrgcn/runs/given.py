@@ -9,9 +9,10 @@ from typing import Any
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import declarations
 from vrgcn.runs.config_file import read_values, setting_types
 from vrgcn.runs.folder import CONFIG, read_config
-from vrgcn.runs.settings import NOTED, OVER
+from vrgcn.runs.settings import NOTED
 
 _GRAPH = ("dataset", "graph")  # the options that name a graph
 _NAMING = (*_GRAPH, "graph_or_dataset", "target")  # the options by which the user names a graph
@@ -34,7 +35,9 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     # The target of `vrgcn bench` is a score, not a run.
     if isinstance(target, str) and (Path(target) / CONFIG).is_file():
-        values = _run_values(Path(target), options, (*left_out, *_GRAPH, *OVER))
+        once = (name for name, said in declarations(options).items() if said.once)
+        others = read_toml(Path(target) / CONFIG).keys() - types  # of the command that trained it
+        values = _run_values(Path(target), options, (*left_out, *_GRAPH, *once, *others))
     if config is not None and resumed is not None:
         raise InputError(
             f"{setting('resume')} takes the run's own options: leave {setting('config')} out"

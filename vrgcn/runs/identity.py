@@ -19,8 +19,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR, in_blocks, stored
 from vrgcn.graph.validation import SPLITS
-from vrgcn.runs.settings import free_settings
 from vrgcn.targets.scored import scored_edges
+from vrgcn.training.config import free_settings
 
 if TYPE_CHECKING:
     from vrgcn.training.trainer import Trainer

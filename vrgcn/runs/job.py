@@ -37,7 +37,6 @@ from vrgcn.runs.record import recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.runs.smoothing import check_smooth, smooth_run
 from vrgcn.targets.finding import find_target
-from vrgcn.targets.predicted import check_of_labels
 from vrgcn.training.batches import look_at
 from vrgcn.training.components import build_components
 from vrgcn.training.config import TrainConfig
@@ -216,8 +215,6 @@ def prepare(
     """
     use_threads(config.threads)
     target = target or find_target(graph, config)
-    if config.inductive:
-        check_of_labels("inductive", True, graph)
     with memory_explained(graph, config, model):
         model.to(find_device(config.device))
         note_training(model, graph, config, propagation)

@@ -10,6 +10,7 @@ from typing import Any
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import declarations
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
@@ -20,7 +21,7 @@ def refuse_changes(settings: Settings, folder: Path) -> None:
     """Raise if settings have changed that would make the run in a folder another one."""
     # A setting that is not in the file was None.
     before = type(settings)().as_written() | read_config(folder)
-    changed = settings_changes(before, settings.as_written())
+    changed = settings_changes(before, settings.as_written(), declarations(type(settings)))
     if changed:
         raise InputError(
             f"{setting('resume', True)}: {folder} cannot go on with other options: "
@@ -38,7 +39,8 @@ def nothing_left(settings: Settings, folder: Path | None) -> bool:
         return False
     runs, now = (folder, *member_runs(folder)), settings.as_written()
     # Check each of several runs by itself: those to be extended may not have been begun yet.
-    if any(is_longer(before, now) for before in map(read_config, runs)):
+    said = declarations(type(settings))
+    if any(is_longer(before, now, said) for before in map(read_config, runs)):
         return False
     for run in runs:
         with locked(run):

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from vrgcn.data.sources import find_source, has_parts
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.files.destination import check_utf8, check_writable
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.settings import at_least
+from vrgcn.files.settings import at_least, declared
 from vrgcn.files.writing import explained, make_folder
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.folder import check_free, claimed
@@ -37,29 +37,28 @@ class RunSettings(Settings):
     """The model, the graph and the folder of the run."""
 
     """Group run: folder, options from a file, and logs."""
-    name: str | None = None
+    name: str | None = declared(None, of_command=True)
     """Name of the run. None: made of graph, model and estimator."""
-    out: Path | None = None
+    out: Path | None = declared(None, of_command=True)
     """Folder to write the run to.
 
     It must not exist yet. None: runs/NAME."""
-    resume: Path | None = None
+    resume: Path | None = declared(None, of_command=True)
     """Folder of a run to resume.
 
     The run was stopped or killed. It resumes with its own options from its newest checkpoint. With
     more --epochs, a finished run can be resumed too."""
-    overwrite: bool = False
+    overwrite: bool = declared(False, of_command=True)
     """Start over if the folder already holds a run.
 
     The files of that run are removed first."""
-    config: Path | None = None
+    config: Path | None = declared(None, of_command=True)
     """TOML file with options; flags override it.
 
     The file may set any of these options."""
 
-    beside: ClassVar[tuple[str, ...]] = ("name", "out", "resume", "overwrite", "config")
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.resume is None:  # older runs may have been started without a seed
             check_split_seed(self.spec.split_seed, self.spec.ratio)
 
@@ -136,26 +135,24 @@ class TrainSettings(RunSettings):
     """Settings of `vrgcn train`."""
 
     """Group run."""
-    seeds: int | None = None
+    seeds: int | None = declared(None, resume="given", lengthens=True, whole=True)
     """Number of runs that differ only in the seed.
 
     The first one has --seed. Each run gets a folder inside the run's folder, and a table shows
     their means and standard deviations. --time-limit applies to each run."""
-    log: Literal["none", "tensorboard"] = "none"
+    log: Literal["none", "tensorboard"] = declared("none", resume="always", whole=True)
     """Also write the curve as TensorBoard events, to `tensorboard` in the run's folder."""
-    wandb: str | None = None
+    wandb: str | None = declared(None, resume="always", whole=True)
     """Also send the curve, the settings and the scores to Weights & Biases, as a run of this
     project. WANDB_MODE=offline keeps them in the run's folder."""
-    mlflow: str | None = None
+    mlflow: str | None = declared(None, resume="always", whole=True)
     """Also send the curve, the settings and the scores to MLflow, as a run of this experiment,
     where MLFLOW_TRACKING_URI says."""
 
     """Group evaluation."""
-    baseline: bool = True
+    baseline: bool = declared(True, of_command=True)
     """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
     score."""
-
-    beside: ClassVar[tuple[str, ...]] = (*RunSettings.beside, "baseline")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from vrgcn.files.settings import AUTO
+from vrgcn.data.config import GraphConfig
+from vrgcn.files.settings import AUTO, Declaration, declarations
+from vrgcn.inference.config import CalibrationConfig, SmoothingConfig
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import as_written, build, flatten
+from vrgcn.targets.predicted import check_used
 from vrgcn.targets.spec import TargetSpec
-from vrgcn.training.config import TrainConfig
+from vrgcn.training.config import TrainConfig, free_settings
 from vrgcn.training.interval import duration
 
 if TYPE_CHECKING:
@@ -36,29 +39,6 @@ GRAPH_CHECKSUM = "graph_checksum"
 CHOSEN_ESTIMATOR = "chosen_estimator"
 NOTED = (GRAPH_CHECKSUM, CHOSEN_ESTIMATOR)
 
-# Settings of TrainConfig that may change when a run resumes: they decide when it ends, what is
-# measured beside it, what is kept and how fast it is. Threads change the order of sums, and so the
-# last bits.
-FREE = (
-    *("epochs", "patience", "time_limit", "diagnostics", "threads", "memory"),
-    *("checkpoint_every", "on_nan", "on_full_disk"),
-)
-# Further settings that change no bit: the present path of the same graph (its fingerprint is
-# checked), what is verified and logged beside the run, and when processes exchange messages.
-_BESIDE = (
-    *("graph", "data_root", *NOTED, "verify", "log", "wandb", "mlflow"),
-    *("halo", "halo_every", "rank_timeout"),
-)
-# Settings of a search that may change: its trials remain comparable.
-_OF_SEARCH = ("trials", "time_limit", "threads", "baselines")
-# Settings that can extend a run.
-_LENGTHS = ("epochs", "patience", "time_limit", "seeds", "trials")
-# Settings of `vrgcn train` beside these: how several runs or processes share the work, and the log.
-OF_COMMAND = ("log", "wandb", "mlflow", "seeds", "halo", "halo_every", "rank_timeout")
-# Settings of a finished run that do not apply to another training with its other settings.
-OVER = ("epochs", "warmup", "time_limit", *OF_COMMAND)
-
-
 # The model and the training of a run, settled once its graph is known.
 USUAL_MODEL = ModelConfig(model="auto", dropout=None, learned_rows=None)
 USUAL_TRAIN = TrainConfig(epochs=100)
@@ -67,44 +47,27 @@ SEARCHED_MODEL = replace(USUAL_MODEL, learned_rows=False)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
     """The graph, the model and the training."""
 
-    """Group graph: which graph to use, and how to read it."""
-    dataset: str | None = None
-    """A named data set; `vrgcn datasets` lists them."""
-    graph: Path | None = None
-    """A graph from disk: a folder that `vrgcn import` wrote."""
-    data_root: Path | None = None
-    """Folder of the raw files of named data sets. None: $VRGCN_DATA, or else data."""
+    """Group graph."""
     spec: TargetSpec = field(default_factory=TargetSpec)
     scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
     sparse ones. auto: as the paper does for the data set; for a graph from disk, standard for dense
     and row for sparse features, blocks where there are both."""
-    verify: bool = True
-    """Read all files of a graph on disk before training and compare their checksums, so that
-    training never uses damaged data: one or two seconds per gigabyte."""
-
-    """Group evaluation."""
-    smooth: Literal["auto", "always", "never"] = "auto"
-    """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
-    auto: if the validation score becomes better, and the graph is small enough to try it in some
-    seconds; always: in the way that is best on the validation nodes."""
-    calibrate: Literal["auto", "always", "never"] = "auto"
-    """Calibrate the trained model on the validation nodes: a temperature for its probabilities, a
-    threshold for two classes (both only if held-out validation nodes gain by them), limits of
-    prediction sets and intervals. auto: with at least 200 validation nodes."""
     model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
     train: TrainConfig = field(default_factory=lambda: USUAL_TRAIN)
 
-    # Fields of a derived class that are no settings, such as the folder of a run.
-    beside: ClassVar[tuple[str, ...]] = ()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_used(self, self.spec.kind)
 
     def as_dict(self) -> dict[str, Any]:
         """Return every setting by name, with absolute paths."""
-        values = {k: v for k, v in flatten(self).items() if k not in self.beside}
+        said = declarations(type(self))
+        values = {k: v for k, v in flatten(self).items() if not said[k].of_command}
         return {k: v.resolve() if isinstance(v, Path) else v for k, v in values.items()}
 
     def as_written(self) -> dict[str, Any]:
@@ -189,35 +152,38 @@ def with_choice(values: Mapping[str, Any], estimator: str) -> dict[str, Any]:
     return {**values, **({CHOSEN_ESTIMATOR: estimator} if asked == AUTO else {})}
 
 
-def free_settings(schedule: str | None) -> tuple[str, ...]:
-    """Return the settings of FREE that may change under a schedule: with a cosine, the number of
-    epochs decides the rate of every step."""
-    return tuple(name for name in FREE if name != "epochs" or schedule != "cosine")
-
-
-def settings_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def settings_changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], said: Mapping[str, Declaration]
+) -> list[str]:
     """Return the settings that would make a run another one, each with its old and new value.
 
     before: all settings of a run, as config.toml has them; now: those to resume it with
+    said: declarations of these
     """
-    free = {*_BESIDE, *_OF_SEARCH}
+    free = {name for name, each in said.items() if each.resume == "always" or each.of_command}
+    free |= {
+        name
+        for name, each in said.items()
+        if each.resume == "given" and before.get(name) and now.get(name)
+    }
     if "search" not in now:  # trials of a search would not be comparable
-        free |= {*free_settings(now["schedule"])}
-    if before.get("seeds") and now.get("seeds"):
-        free.add("seeds")
+        free |= free_settings(now["schedule"])
     if before.get(CHOSEN_ESTIMATOR) == now["estimator"]:
         free.add("estimator")
     return [
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"
-        for name in sorted(before.keys() | now.keys())
+        for name in sorted(said)
         if name not in free and before.get(name) != now.get(name)
     ]
 
 
-def is_longer(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def is_longer(
+    before: Mapping[str, Any], now: Mapping[str, Any], said: Mapping[str, Declaration]
+) -> bool:
     """Return True if a finished run is asked for more. Patience that is not given is left to the
     graph, and asks for nothing."""
-    given = [name for name in _LENGTHS if name in now or name != "patience"]
+    lengths = (name for name, each in said.items() if each.lengthens)
+    given = [name for name in lengths if name in now or name != "patience"]
     return any(name in before and _lasts(now, name) > _lasts(before, name) for name in given)
 
 

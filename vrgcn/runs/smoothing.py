@@ -14,7 +14,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
-from vrgcn.targets.predicted import check_of_labels
 from vrgcn.tasks import find_task
 from vrgcn.training.result import TrainResult
 
@@ -55,7 +54,6 @@ def check_smooth(smooth: str, graph: Graph) -> None:
     """Raise before the training if it could not be smoothed after it as the settings say."""
     if smooth != "always":
         return
-    check_of_labels("smooth", smooth, graph)
     if graph.kinds.named:
         raise InputError(
             f"{setting('smooth', 'always')} spreads labels between nodes of one kind, and the "

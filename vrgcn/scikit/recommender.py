@@ -16,8 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vrgcn.data.config import GraphConfig
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import declarations
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import exact_sweeps
@@ -39,7 +41,7 @@ KINDS = ("user", "item")
 TRIPLE = ("user", "chose", "item")
 RELATION = "-".join(TRIPLE)
 # Settings of what `fit` decides: the graph, what is predicted on it and how it is split.
-_OF_GRAPH = ("dataset", "graph", "data_root", *(part.name for part in fields(TargetSpec)))
+_OF_GRAPH = {**declarations(GraphConfig), **declarations(TargetSpec)}
 _OWN = ("random_state", "verbose", "validation_fraction", "settings")
 
 

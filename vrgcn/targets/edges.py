@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import Decoder
 from vrgcn.targets.scored import ScoredEdges
@@ -37,12 +36,6 @@ class EdgeTarget:
     name: str
 
     def __init__(self, edges: ScoredEdges, graph: Graph, config: TrainConfig) -> None:
-        for setting_name, unused in (("class_weights", "none"), ("label_smoothing", 0.0)):
-            value = getattr(config, setting_name)
-            if value != unused:
-                raise InputError(
-                    f"{setting(setting_name, value)} means nothing for pairs: leave it out"
-                )
         self.edges = edges
         self.loss_name = edges.find_loss(config.loss)
         self.trained = torch.ones(graph.num_nodes, dtype=torch.bool)

@@ -11,7 +11,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.targets.edges import EdgeTarget
 from vrgcn.targets.labels import Labels
 from vrgcn.targets.links import Links
-from vrgcn.targets.predicted import Kind
+from vrgcn.targets.predicted import Kind, check_used
 from vrgcn.targets.relations import Relations
 from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.values import Values
@@ -37,9 +37,10 @@ def find_target(
         usual one
     """
     config = config or TrainConfig()
+    edges = scored_edges(graph) if objective is None else None
+    check_used(config, "labels" if edges is None else edges.kind)
     if objective is not None:
         return Labels(_own_objective(objective, graph, config), graph)
-    edges = scored_edges(graph)
     if edges is None:
         return Labels(build_objective(graph, config), graph)
     return _OF_EDGES[edges.kind](edges, graph, config)

@@ -75,14 +75,7 @@ def _pairs(spec: TargetSpec, graph: Graph) -> Graph:
 
 
 def _triples(spec: TargetSpec, graph: Graph) -> Graph:
-    for name in ("leave_one_out", "train_until", "time_column"):
-        if getattr(spec, name):
-            raise InputError(
-                f"{setting(name, getattr(spec, name))} splits one relation: the edges of all "
-                f"relations are split by {setting('ratio')} or {setting('split_column')}"
-            )
-    found = split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
-    return _with_negatives(spec, found)
+    return split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
 
 
 def _with_negatives(spec: TargetSpec, graph: Graph) -> Graph:

@@ -11,13 +11,15 @@ No torch here: the command line asks before it loads anything.
 from __future__ import annotations
 
 import re
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import OFF, declaration
 
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
@@ -30,6 +32,12 @@ _SHOWN = 20
 
 
 Kind = Literal["labels", "links", "values", "relations"]
+_CALLED: dict[Kind, str] = {
+    "labels": "labels of nodes",
+    "links": "links",
+    "values": "values of links",
+    "relations": "relations",
+}
 
 
 def kind_of(predict: str | None) -> Kind:
@@ -48,12 +56,24 @@ def predicts_labels(graph: Graph) -> bool:
     return not (graph.pairs or graph.triples)
 
 
-def check_of_labels(name: str, value: Any, graph: Graph) -> None:
-    """Raise if pairs are predicted: the setting is for labels of nodes."""
-    if not predicts_labels(graph):
-        raise InputError(
-            f"{setting(name, value)} is for labels of nodes, and pairs are predicted: leave it out"
-        )
+def check_used(settings: Any, kind: Kind) -> None:
+    """Raise if a setting was given that means nothing for a kind of target. What turns a setting
+    off is no mistake.
+
+    settings: a dataclass whose fields declare the kinds that have them
+    """
+    for each in fields(settings):
+        value, of = getattr(settings, each.name), declaration(each).of
+        if is_dataclass(value):
+            check_used(value, kind)
+        elif of and kind not in of and value not in (each.default, *OFF):
+            *first, last = (_CALLED[other] for other in get_args(Kind) if other in of)
+            kinds = f"{', '.join(first)} and {last}" if first else last
+            cure = f", or say what to predict ({setting('predict')})" if kind == "labels" else ""
+            raise InputError(
+                f"{setting(each.name, value)} is for {kinds}, and {_CALLED[kind]} are predicted: "
+                f"leave it out{cure}"
+            )
 
 
 def label_names(graph: Graph, folder: Path | None) -> list[str]:

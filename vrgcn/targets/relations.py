@@ -27,11 +27,6 @@ class Relations(EdgeTarget):
 
     def __init__(self, edges: ScoredRelations, graph: Graph, config: TrainConfig) -> None:
         super().__init__(edges, graph, config)
-        if config.pair_batches == "nodes":
-            raise InputError(
-                f"{setting('pair_batches', 'nodes')} is of one relation: minibatches of triples "
-                "are of queries; leave it out"
-            )
         if config.own_edges == "exclude":
             raise InputError(
                 f"{setting('own_edges', 'exclude')} would make the matrices of all relations anew "

@@ -13,11 +13,11 @@ from typing import Any, Self
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.targets.predicted import Kind, kind_of
+from vrgcn.files.settings import declared
+from vrgcn.targets.predicted import Kind, check_used, kind_of
 
 # Shares of training, validation and test pairs.
 PAIR_RATIO = (0.85, 0.05, 0.1)
-RELATION = Placeholder("RELATION")
 
 
 @dataclass(frozen=True)
@@ -25,48 +25,49 @@ class TargetSpec:
     """What is predicted, and how it is split."""
 
     """Group predict: what to predict, and how to split the data."""
-    predict: str | None = None
+    predict: str | None = declared(None, whole=True)
     """What to predict: labels, links or ratings.
 
     Labels by the name of their column, such as user.churned; links by a relation such as
     user-bought-item, or `edges` in a graph without kinds; ratings, or another kept column of a
     relation, as user-rated-item.rating; or `relations`, the edges of all relations at once. Pairs
     are split by --ratio, and those of validation and test carry no messages. None: the labels."""
-    ratio: tuple[float, ...] | None = None
+    ratio: tuple[float, ...] | None = declared(None, whole=True)
     """Shares of train, val and test, for a random split.
 
     Three numbers such as 0.6 0.2 0.2. The split is drawn from the labelled nodes, class by class;
     for pairs, from the edges. None: the graph's own split, and 0.85 0.05 0.1 of the edges."""
     split_seed: int = 0
     """Seed of --ratio."""
-    leave_one_out: bool = False
+    leave_one_out: bool = declared(False, of=("links", "values"))
     """Split pairs by taking one pair of each source for the test and another one for the
     validation, of sources that have at least three, instead of by --ratio: the last ones where the
     graph keeps times."""
-    split_column: str | None = None
+    split_column: str | None = declared(None, of=("links", "values", "relations"))
     """Split pairs by a kept column of the predicted relation that says train, val or test, instead
     of by --ratio. Without validation pairs the second share of --ratio is drawn from the training
     pairs."""
-    train_until: str | None = None
+    train_until: str | None = declared(None, of=("labels", "links", "values"), whole=True)
     """Split by time: last date of training, such as 2026-06.
 
     2026 includes all of that year, 2026-06 all of June, 2026-06-15 that day. Used instead of
     --ratio. Nothing later is visible in training. The graph must keep dates of the predicted pairs
     or nodes (vrgcn import --keep)."""
-    val_until: str | None = None
+    val_until: str | None = declared(None, of=("labels", "links", "values"))
     """The last moment of validation; what comes after it is for the test. None: validation pairs
     are drawn from those of training, and all that is later is for the test."""
-    time_column: str | None = None
+    time_column: str | None = declared(None, of=("labels", "links", "values"))
     """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
     dates."""
-    val_negatives: Path | None = None
+    val_negatives: Path | None = declared(None, of=("links",))
     """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
     validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
     that split count. None: all other nodes, and as many random negatives."""
-    test_negatives: Path | None = None
+    test_negatives: Path | None = declared(None, of=("links",))
     """The same for test pairs."""
 
     def __post_init__(self) -> None:
+        check_used(self, self.kind)
         if self.ratio is not None:
             check_ratio(self.ratio)
         if self.val_until is not None and self.train_until is None:
@@ -74,12 +75,6 @@ class TargetSpec:
                 f"{setting('val_until', self.val_until)} needs "
                 f"{setting('train_until', Placeholder('DATE'))}"
             )
-        for name in ("leave_one_out", "split_column"):
-            if getattr(self, name) and self.labels:
-                raise InputError(
-                    f"{setting(name, getattr(self, name))} splits pairs: give "
-                    f"{setting('predict', RELATION)} too"
-                )
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Self:

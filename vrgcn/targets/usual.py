@@ -6,15 +6,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vrgcn.files.settings import declarations
+from vrgcn.models.config import ModelConfig
 from vrgcn.targets.predicted import EDGES, kind_of
 from vrgcn.targets.spec import PAIR_RATIO
+from vrgcn.training.config import TrainConfig
 
-# Links: pilots choose the model (runs/pair_settings.py), unless it or one of these settings is
-# given. Then it is the GAE of Kipf and Welling in minibatches.
-_OF_MODELS = (
-    *("model", "layers", "node_embeddings", "decoder"),
-    *("loss", "negatives", "negative_sampling", "temperature"),
-)
+# Links: pilots choose the model (runs/pair_settings.py), unless it or another setting that they
+# compare is given. Then it is the GAE of Kipf and Welling in minibatches.
+_COMPARED = [
+    name
+    for part in (ModelConfig, TrainConfig)
+    for name, said in declarations(part).items()
+    if said.compared
+]
 _LINKS: dict[str, Any] = {
     "ratio": PAIR_RATIO,
     "hidden": 64,
@@ -61,6 +66,6 @@ def with_usual(values: Mapping[str, Any]) -> dict[str, Any]:
 def _of_links(values: Mapping[str, Any]) -> dict[str, Any]:
     between = values["predict"] != EDGES
     found = _LINKS | (_BETWEEN_KINDS if between else {})
-    if all(values.get(name) in (None, "auto") for name in _OF_MODELS):
+    if all(values.get(name) in (None, "auto") for name in _COMPARED):
         return found | _CHOSEN
     return found | _GIVEN | (_GIVEN_BETWEEN if between else {})

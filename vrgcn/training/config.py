@@ -9,7 +9,7 @@ from typing import Literal
 from vrgcn.engine.config import EstimatorConfig
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.files.settings import at_least, positive
+from vrgcn.files.settings import at_least, declarations, declared, positive
 from vrgcn.pairs.config import PairConfig
 from vrgcn.training.interval import Interval, duration
 
@@ -19,7 +19,7 @@ class TrainConfig(PairConfig, EstimatorConfig):
     """The training."""
 
     """Group training: epochs, steps and the loss."""
-    epochs: int = 30
+    epochs: int = declared(30, resume="run", lengthens=True, once=True)
     """Passes over the training data.
 
     --visit says which nodes an epoch visits. --patience and --time-limit may stop the training
@@ -47,22 +47,24 @@ class TrainConfig(PairConfig, EstimatorConfig):
     schedule: Literal["none", "cosine", "plateau"] = "none"
     """Learning rate over the epochs: constant; down to 0 along half a cosine; or halved whenever 6
     evaluations in a row bring no better validation score."""
-    warmup: int = 0
+    warmup: int = declared(0, once=True)
     """Epochs in which the learning rate rises from zero to its full size, step by step."""
     average_weights: bool = True
     """Evaluate and keep an exponential average of the weights over about one epoch, instead of the
     weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None
     """Maximum norm of a step's gradient; a larger gradient is scaled down to it. None: no limit."""
-    loss: Literal["auto", "mse", "mae", "logistic", "bpr", "softmax"] = "auto"
+    loss: Literal["auto", "mse", "mae", "logistic", "bpr", "softmax"] = declared(
+        "auto", compared=True
+    )
     """Loss for regression: mean squared or mean absolute error; auto: squared. For pairs: logistic
     tells true pairs from negatives, bpr ranks a true partner above each negative, softmax above all
     of them together; auto: logistic. For classification it is the cross-entropy, which auto stands
     for too."""
-    class_weights: Literal["none", "balanced"] = "none"
+    class_weights: Literal["none", "balanced"] = declared("none", of=("labels",))
     """Weights of the classes in the loss. balanced: each class counts the same, however few
     training nodes have it."""
-    label_smoothing: float = 0.0
+    label_smoothing: float = declared(0.0, of=("labels",))
     """Share of each training label that is spread evenly over all classes."""
     seed: int = 0
     """Seed of all random numbers.
@@ -78,37 +80,37 @@ class TrainConfig(PairConfig, EstimatorConfig):
     accuracy, micro-f1 if nodes have several classes, rmse for numbers, auc for pairs."""
     evaluate_every: int = 1
     """Epochs between exact evaluations on the validation nodes."""
-    patience: int | None = None
+    patience: int | None = declared(None, resume="run", lengthens=True)
     """Stop after this many evaluations without a better validation score; 0: never. None: `vrgcn
     train` stops after 10, or as many as make 100 steps; `fit` never."""
-    time_limit: str | None = None
+    time_limit: str | None = declared(None, resume="always", lengthens=True, once=True)
     """Stop after this much time, such as 90s, 10m or 2h.
 
     The best model until then is kept. All time counts, including evaluation and the time before a
     --resume. None: stop after the epochs."""
     select: Literal["best", "last"] = "best"
     """Weights to keep: those of the best validation score, or those of the last epoch."""
-    diagnostics: int | None = None
+    diagnostics: int | None = declared(None, resume="run")
     """Epochs between measurements of the histories' staleness and the gradient's noise, which do
     not change the training; 0: never. None: rarely enough to cost 1.5% of the training time."""
 
     """Group checkpoints: when to write them, and what to do after a failure."""
-    checkpoint_every: str = "auto"
+    checkpoint_every: str = declared("auto", resume="run")
     """Interval between checkpoints, from which a run resumes: epochs (1) or minutes (10m), which
     also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if
     writing one would take more than 2% of the time. The first comes after the first epoch."""
-    on_nan: Literal["stop", "rollback"] = "stop"
+    on_nan: Literal["stop", "rollback"] = declared("stop", resume="run")
     """When the loss becomes NaN or infinite: stop, or continue from the last checkpoint with half
     the learning rate, at most three times."""
-    on_full_disk: Literal["continue", "stop"] = "continue"
+    on_full_disk: Literal["continue", "stop"] = declared("continue", resume="run")
     """When the disk is too full for a checkpoint: continue without it, or stop."""
 
     """Group machine: memory, threads, devices and processes."""
-    memory: Literal["ram", "disk"] = "ram"
+    memory: Literal["ram", "disk"] = declared("ram", resume="run")
     """Keep histories and tables of evaluation in memory, or in temporary files beside the
     checkpoints. disk: scaled and averaged features of a graph from disk are also files, computed
     once and kept in its folder `derived`. The results are the same to the bit."""
-    threads: int | None = None
+    threads: int | None = declared(None, resume="always")
     """CPU threads. None: as PyTorch chooses."""
     device: str = "cpu"
     """Device, such as cpu or cuda.
@@ -136,6 +138,13 @@ class TrainConfig(PairConfig, EstimatorConfig):
             raise InputError(
                 f"warmup {self.warmup} is longer than the run, {setting('epochs', self.epochs)}"
             )
+
+
+def free_settings(schedule: str | None) -> set[str]:
+    """Return the settings of a training that may change when it resumes under a schedule: with a
+    cosine, the number of epochs decides the rate of every step."""
+    free = {name for name, said in declarations(TrainConfig).items() if said.resume != "never"}
+    return free - ({"epochs"} if schedule == "cosine" else set())
 
 
 def given_config(config: TrainConfig | None) -> TrainConfig:

@@ -12,12 +12,14 @@ from vrgcn.engine.devices import find_device
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
+from vrgcn.files.settings import declarations
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import flatten, write_settings
 from vrgcn.runs.folder import BEST, CONFIG, RESULT, remove_card
 from vrgcn.runs.resume import described
 from vrgcn.runs.run_settings import given_settings
+from vrgcn.runs.settings import NOTED, Settings
 from vrgcn.runs.training import end_told, graph_in, own_folder
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.progress import filling_bars
@@ -26,8 +28,6 @@ from vrgcn.tuning.settings import TuneSettings
 from vrgcn.tuning.space import SPACE, searched
 from vrgcn.tuning.study import check_optuna
 from vrgcn.tuning.tune import search_models
-
-_OF_SEARCH = ("trials", "search", "baselines")  # settings that single runs do not have
 
 
 def tune(
@@ -153,7 +153,7 @@ def run_search(
                 search=settings.search,
                 baselines=baselines if settings.baselines else (),
                 folder=folder,
-                options={k: v for k, v in values.items() if k not in _OF_SEARCH},
+                options={k: v for k, v in values.items() if k in (*NOTED, *declarations(Settings))},
                 verbose=verbose,
                 on_begin=begin,
                 on_note=print_note,

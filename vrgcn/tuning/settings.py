@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vrgcn.files.settings import at_least
+from vrgcn.files.settings import at_least, declared
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.run_settings import RunSettings
 from vrgcn.runs.settings import SEARCHED_MODEL
@@ -18,16 +18,16 @@ class TuneSettings(RunSettings):
     search is."""
 
     model: ModelConfig = field(default_factory=lambda: SEARCHED_MODEL)
-    name: str | None = None
+    name: str | None = declared(None, of_command=True)
     """Name of the search. None: the name of the graph with -tuned."""
-    resume: Path | None = None
+    resume: Path | None = declared(None, of_command=True)
     """Folder of a search to resume.
 
     The search was stopped or killed. It resumes with its own options. With more --trials or a
     longer --time-limit, a finished search can be resumed too."""
 
     """Group search: what is tried, and how often."""
-    trials: int | None = None
+    trials: int | None = declared(None, resume="always", lengthens=True)
     """Maximum number of settings to try.
 
     None: 40, or as many as --time-limit allows, which includes the time for baselines."""
@@ -35,7 +35,7 @@ class TuneSettings(RunSettings):
     """Settings to vary; the others keep their given values.
 
     Pairs have others, such as decoder, loss and negatives; all of these unless some are named."""
-    baselines: bool = True
+    baselines: bool = declared(True, resume="always")
     """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
     the time; for pairs, score simple rules."""
 

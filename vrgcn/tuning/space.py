@@ -23,9 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values."""
+    """One of some values.
+
+    neighbours: True if models that look at no neighbours do not have the setting
+    links: True if a column of pairs, such as a rating, does not have it, or has other values of it
+    """
 
     values: tuple[Any, ...]
+    neighbours: bool = False
+    links: bool = False
 
     def suggest(self, trial: Trial, name: str) -> Any:
         return trial.suggest_categorical(name, self.values)
@@ -36,7 +42,7 @@ class Choice:
 
     def holding(self, value: Any) -> Choice:
         """The same, with a value that may not be among them."""
-        return self if value in self.values else Choice((*self.values, value))
+        return self if value in self.values else replace(self, values=(*self.values, value))
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,11 @@ SPACE: dict[str, Choice | Range] = {
     "layer_norm": Choice((True, False)),
     "learning_rate": Range(1e-3, 3e-2, log=True),
     "weight_decay": Choice((0.0, 1e-5, 1e-4, 1e-3)),
-    "estimator": Choice(tuple(name for name in _ESTIMATORS if name in ESTIMATORS)),
-    "learned_rows": Choice((False, True)),
-    "neighbour_labels": Choice((False, True)),
+    "estimator": Choice(tuple(name for name in _ESTIMATORS if name in ESTIMATORS), neighbours=True),
+    "learned_rows": Choice((False, True), neighbours=True),
+    "neighbour_labels": Choice((False, True), neighbours=True),
 }
 
-# Settings that a model without neighbours does not have.
-_OF_NEIGHBOURS = ("estimator", "learned_rows", "neighbour_labels")
 # Settings that relational models do not have.
 NOT_RELATIONAL = ("learned_rows", "neighbour_labels")
 
@@ -109,17 +113,17 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
 
 # The same for pairs.
 PAIR_SPACE: dict[str, Choice | Range] = {
-    "model": Choice(("gcn", "graphsage", "lightgcn")),
+    "model": Choice(("gcn", "graphsage", "lightgcn"), links=True),
     "layers": Range(1, 3),
     "hidden": Choice((64, 128, 256)),
     "embedding": Choice((32, 64, 128)),
     "dropout": Range(0.0, 0.5),
     "learning_rate": Range(1e-3, 5e-2, log=True),
     "weight_decay": Choice((0.0, 1e-6, 1e-5, 1e-4)),
-    "decoder": Choice(("dot", "cosine", "lift", "distmult", "mlp")),
-    "loss": Choice(("logistic", "softmax")),
-    "negative_sampling": Choice(("shared", "uniform")),
-    "negatives": Choice((256, 512, 2048)),
+    "decoder": Choice(("dot", "cosine", "lift", "distmult", "mlp"), links=True),
+    "loss": Choice(("logistic", "softmax"), links=True),
+    "negative_sampling": Choice(("shared", "uniform"), links=True),
+    "negatives": Choice((256, 512, 2048), links=True),
     "node_embeddings": Choice((False, True)),
 }
 _LIFT = ("lightgcn", "softmax", "shared")  # model, loss and negatives that the decoder lift needs
@@ -154,8 +158,6 @@ TRIPLE_PORTFOLIO: tuple[dict[str, Any], ...] = (
     # Fewer steps to a score, where time is short.
     {"learning_rate": 0.03},
 )
-# Settings that a column of pairs, such as a rating, does not have, or has other values of.
-_OF_LINKS = ("model", "decoder", "loss", "negative_sampling", "negatives")
 # Models without tables of their own rows beside features, or without neighbours.
 _ROWLESS = {"mlp": ("learned_rows", "neighbour_labels"), "lightgcn": ("node_embeddings",)}
 
@@ -237,7 +239,9 @@ class Search:
         for itself are not searched: many of them are slow."""
         if name == "negatives" and "negative_sampling" in self.space:
             return bool(values.get("negative_sampling") == "shared")
-        return name not in _OF_NEIGHBOURS or self._model(values) != "mlp"
+        bounds = self.space[name]
+        about = isinstance(bounds, Choice) and bounds.neighbours
+        return not about or self._model(values) != "mlp"
 
     def _models(self) -> tuple[Any, ...]:
         bounds = self.space.get("model")
@@ -291,7 +295,7 @@ def _without(
 ) -> dict[str, Choice | Range]:
     """The space without some estimators and models."""
     return {
-        name: Choice(tuple(value for value in bounds.values if value not in left_out))
+        name: replace(bounds, values=tuple(v for v in bounds.values if v not in left_out))
         if name in ("model", "estimator") and isinstance(bounds, Choice)
         else bounds
         for name, bounds in space.items()
@@ -304,7 +308,11 @@ def searched(names: Sequence[str], kind: Kind) -> tuple[str, ...]:
     if tuple(names) != tuple(SPACE):
         return tuple(names)
     found = SPACES[kind].settings
-    return tuple(name for name in found if kind != "values" or name not in _OF_LINKS)
+    return tuple(
+        name
+        for name, bounds in found.items()
+        if kind != "values" or not (isinstance(bounds, Choice) and bounds.links)
+    )
 
 
 def check_names(names: Sequence[str], among: Mapping[str, Choice | Range] = EVERY) -> None:
