@@ -8,6 +8,7 @@ import pytest
 
 from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.diagnose import DiagnoseOptions
+from vrgcn.cli.parsing import UsageError
 from vrgcn.cli.train import TrainOptions
 from vrgcn.cli.tune import TuneOptions
 from vrgcn.files.setting_names import flags_in_messages
@@ -54,6 +55,18 @@ def test_a_graph_of_ones_own_wins_over_that_of_the_file(file, text):
     for words in (("g", *config), (*config, "g"), (*config, "--ratio", 0.6, 0.2, 0.2, "g")):
         options = parsed(TrainOptions, *words)
         assert (options.dataset, options.graph, options.graph_or_dataset) == (None, None, "g")
+
+
+@pytest.mark.parametrize("kind", [TrainOptions, TuneOptions, DiagnoseOptions])
+def test_what_the_target_does_not_have_is_refused_from_words_and_from_a_file(kind, file):
+    told = "--negatives 5 is for links and relations, and labels of nodes are predicted: leave it"
+    file.write_text("negatives = 5\n")
+    with flags_in_messages():
+        for words in (("g", "--negatives", 5), ("g", "--config", file)):
+            with pytest.raises(UsageError, match=told):
+                parsed(kind, *words)
+    assert parsed(kind, "g", "--config", file, "--predict", "edges").train.negatives == 5
+    assert parsed(kind, "g", "--negatives", 1).train.negatives == 1  # as without it
 
 
 def test_the_graph_of_a_file_counts_where_none_is_named(file):

@@ -133,6 +133,19 @@ def test_a_setting_that_does_not_exist_is_refused(store, tmp_path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("given", [{"negatives": 5}, {"embedding": 8}, {"leave_one_out": True}])
+def test_a_setting_that_the_target_does_not_have_is_refused(store, tmp_path, given) -> None:
+    ((name, value),) = given.items()
+    told = f"{name}={value} is for .*, and labels of nodes are predicted: leave it out, or"
+    with pytest.raises(ValueError, match=told):
+        train(store, out=tmp_path / "run", **given)
+    file = tmp_path / "settings.toml"
+    file.write_text(f"{name} = {str(value).lower()}\n")
+    with pytest.raises(ValueError, match=told):
+        train(store, out=tmp_path / "run", config=file)
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("graph", [3, {}])
 def test_what_is_no_graph_is_refused_by_its_type(tmp_path, graph) -> None:
     with pytest.raises(TypeError, match=f"graph takes a Graph, .* not {type(graph).__name__};"):

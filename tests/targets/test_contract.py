@@ -159,7 +159,7 @@ def test_edges_of_a_table_are_scored_under_the_users_ids(
         ("links", {"metric": "rmse"}, 'metric="rmse" is no score of pairs'),
         ("links", {"loss": "mse"}, 'loss="mse" is of single nodes: pairs have logistic'),
         ("links", {"class_weights": "balanced"}, 'class_weights="balanced" is for labels'),
-        ("links", {"calibrate": "always"}, "of nodes, and links are predicted"),
+        ("links", {"calibrate": "always"}, "of nodes, and pairs are predicted"),
         ("values", {"temperature": 0.5}, "temperature=0.5 is for links and"),
         ("values", {"metric": "auc"}, f'metric="auc" is no score of {STARS}: it has rmse, mae'),
         ("values", {"loss": "softmax"}, f'loss="softmax" is no loss of {STARS}: it has mse, mae'),
@@ -169,7 +169,7 @@ def test_edges_of_a_table_are_scored_under_the_users_ids(
         ("relations", {"leave_one_out": True}, "leave_one_out=True is for links and"),
         ("relations", {"val_negatives": "none.csv"}, '"none.csv" is for links, and relations are'),
         ("relations", {"decoder": "dot"}, 'decoder="distmult" or decoder="complex"'),
-        ("relations", {"calibrate": "always"}, "of nodes, and relations are predicted"),
+        ("relations", {"calibrate": "always"}, "of nodes, and pairs are predicted"),
     ],
 )  # fmt: skip
 def test_settings_of_another_target_are_refused(

@@ -136,7 +136,7 @@ def test_what_pairs_cannot_be_trained_with_is_refused() -> None:
         fit(model_of(graph), graph, replace(CONFIG, loss="mae"))
     with pytest.raises(ValueError, match='metric="accuracy" is no score of pairs: they have auc'):
         fit(model_of(graph), graph, replace(CONFIG, metric="accuracy"))
-    with pytest.raises(ValueError, match=r"label_smoothing=0\.1 is for labels of nodes, and links"):
+    with pytest.raises(ValueError, match=r"label_smoothing=0\.1 is for labels of nodes, and pairs"):
         fit(model_of(graph), graph, replace(CONFIG, label_smoothing=0.1))
     numbers = torch.arange(120.0)
     labelled = Graph(

@@ -39,6 +39,7 @@ from vrgcn.scikit.rows import (
     same_features,
 )
 from vrgcn.scikit.targets import RowLabels, target_of_graph
+from vrgcn.targets.predicted import check_used
 from vrgcn.tasks import TASKS, find_task, task_of
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import build_objective
@@ -285,7 +286,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             check_known(name, known, "settings: ")
         values = {"seed": seed, "diagnostics": 0, **self._extra_settings(), **extra, **own}
-        return build(ModelConfig, values), build(TrainConfig, values)
+        model = build(ModelConfig, values)
+        check_used(model, "labels")
+        return model, build(TrainConfig, values)
 
     # Members that the classifier and the regressor define.
 

@@ -11,10 +11,11 @@ No torch here: the command line asks before it loads anything.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
@@ -67,13 +68,19 @@ def check_used(settings: Any, kind: Kind) -> None:
         if is_dataclass(value):
             check_used(value, kind)
         elif of and kind not in of and value not in (each.default, *OFF):
-            *first, last = (_CALLED[other] for other in get_args(Kind) if other in of)
-            kinds = f"{', '.join(first)} and {last}" if first else last
+            now = "pairs" if of == ("labels",) else _CALLED[kind]
             cure = f", or say what to predict ({setting('predict')})" if kind == "labels" else ""
             raise InputError(
-                f"{setting(each.name, value)} is for {kinds}, and {_CALLED[kind]} are predicted: "
+                f"{setting(each.name, value)} is for {_called(of)}, and {now} are predicted: "
                 f"leave it out{cure}"
             )
+
+
+def _called(kinds: Sequence[str]) -> str:
+    *first, last = (words for kind, words in _CALLED.items() if kind in kinds)
+    if len(first) == 2 and "labels" not in kinds:
+        return "pairs"
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def label_names(graph: Graph, folder: Path | None) -> list[str]:
