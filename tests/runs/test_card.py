@@ -17,7 +17,7 @@ from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.train import TrainOptions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.models import GCN
-from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card import write_end
 from vrgcn.runs.folder import CARD_MARK
 
 SETTINGS = {"hidden": 8, "epochs": 2, "batch_size": 16, "diagnostics": 0}
@@ -111,12 +111,13 @@ def test_a_readme_of_the_users_own_stays_and_a_card_is_overwritten(
 def test_names_of_the_users_break_no_line_table_or_code_of_a_card(tmp_path: Path) -> None:
     saved = SavedModel(GCN(3, 4, 2), classes=["a`b|c", "two\nlines"])
     config = {"graph": "some `where`", "metric": "accuracy"}
-    write_card(tmp_path, config, Scored("accuracy", 0.5, None), saved, {})
+    result = {"metric": "accuracy", "val": 0.5, "test": None, "epoch": 0}
+    write_end(tmp_path, config, result, saved, {})
     text = card(tmp_path)
     assert "of 2: `a'b∣c`, `two\\nlines`" in text
     assert "graph `some 'where'`" in text
     long = SavedModel(GCN(3, 4, 2), classes=["x" * 10**6, "b"])
-    write_card(tmp_path, config, Scored("accuracy", 0.5, None), long, {})
+    write_end(tmp_path, config, result, long, {})
     assert len(card(tmp_path)) < 10_000
 
 

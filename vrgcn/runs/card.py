@@ -8,11 +8,11 @@ so that they are right after a move. A README.md of the user's own is left as it
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -57,36 +57,28 @@ _VERSIONS = f"vrgcn {__version__}, PyTorch {torch.__version__}, Python {platform
 STANDARD_ERROR = "± is a standard error, by the jackknife over groups of validation nodes"
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Scores of a model, as its result.json has them.
-
-    error: standard error of the validation score; None where it is not known
-    """
-
-    metric: str
-    val: float | None
-    test: float | None
-    epoch: int = 0
-    error: float | None = None
-    unsmoothed: float | None = None
-
-
-def write_card(
-    folder: Path, config: Mapping[str, Any], scored: Scored, saved: SavedModel, facts: Facts
+def write_end(
+    folder: Path,
+    config: Mapping[str, Any],
+    result: Mapping[str, Any],
+    saved: SavedModel,
+    facts: Facts,
+    error: float | None = None,
 ) -> None:
-    """Write the card of a run.
+    """Write the card of a run and, last, its result.json.
 
     config: its settings by name, as they are written to config.toml
+    error: standard error of the validation score; None where it is not known
     """
     sections = {
-        "Scores": _scores(scored),
+        "Scores": _scores(result, error),
         "Calibration": _calibration(saved),
         "Model": _model(saved, config),
         "Intended use and limits": _limits(saved),
         "How to predict": _usage(folder.resolve().name, saved),
     }
     write_readme(folder, f"Predicts {_predicted(saved)}.", "train", config, facts, sections)
+    write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
 
 
 def write_seeds_card(folder: Path, config: Mapping[str, Any], facts: Facts) -> None:
@@ -231,19 +223,20 @@ def _predicted(saved: SavedModel) -> str:
     return f"{task.label}, of {len(names):,}: {listed(names)}"
 
 
-def _scores(scored: Scored) -> list[str]:
-    metric, chosen, tested = scored.metric, scored.val is not None, scored.test is not None
-    test = score_text(metric, scored.test) if tested else "not scored"
-    rows = [("validation", score_text(metric, scored.val, scored.error)), ("test", test)]
-    before = score_text(metric, scored.unsmoothed)
+def _scores(result: Mapping[str, Any], error: float | None) -> list[str]:
+    metric, val, test = (result[name] for name in ("metric", "val", "test"))
+    unsmoothed, epoch = result.get("unsmoothed_val"), result["epoch"]
+    tested = "not scored" if test is None else score_text(metric, test)
+    rows = [("validation", score_text(metric, val, error)), ("test", tested)]
+    before = score_text(metric, unsmoothed)
     return [
         *table(f"| | {metric} |", rows),
         *said(
-            (scored.error is not None, STANDARD_ERROR),
-            (scored.unsmoothed is not None, f"validation before Correct & Smooth: {before}"),
-            (scored.epoch, f"the weights are those of epoch {scored.epoch}"),
-            (chosen, "the validation score is slightly too good: it chose the epoch or the model"),
-            (not tested, "without a test it is not known how well new nodes are predicted"),
+            (error is not None, STANDARD_ERROR),
+            (unsmoothed is not None, f"validation before Correct & Smooth: {before}"),
+            (epoch, f"the weights are those of epoch {epoch}"),
+            (val is not None, "the validation score is slightly too good: it chose the model"),
+            (test is None, "without a test it is not known how well new nodes are predicted"),
         ),
     ]
 

@@ -3,7 +3,6 @@ line for each epoch, the best model so far, checkpoints, the result."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from vrgcn.files.writing import FULL, write_text
+from vrgcn.files.writing import FULL
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
-from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card import write_end
 from vrgcn.runs.card_facts import Facts
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
@@ -90,15 +89,7 @@ class Record(Listener):
         saved = saved if isinstance(saved, SavedModel) else SavedModel.of(saved)
         self._keep_former(result)
         save_model(saved, self.folder / MODEL)
-        scored = Scored(
-            result.metric.title,
-            result.val,
-            result.test,
-            epoch=result.epoch,
-            unsmoothed=result.unsmoothed,
-        )
-        write_card(self.folder, self.options, scored, saved, self.facts)
-        write_text(self.folder / RESULT, json.dumps(_scores(result), indent=2) + "\n")
+        write_end(self.folder, self.options, _scores(result), saved, self.facts)
 
     def _keep_former(self, result: TrainResult) -> None:
         """Give the folder's model another name if it is better than what training ended with."""

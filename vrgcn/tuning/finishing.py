@@ -10,12 +10,10 @@ axes, scores of a decoder no common scale.
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -23,14 +21,14 @@ from torch import nn
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
-from vrgcn.files.writing import new_file, remove_folder, write_text
+from vrgcn.files.writing import new_file, remove_folder
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average, save_average
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.runs.calibration import calibrate_run
-from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card import write_end
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
@@ -229,7 +227,8 @@ def _write_best(session: Session, member: Member, saved: SavedModel, scores: Sco
     saved = _calibrated(session, saved)
     save_model(saved, folder / MODEL)
     result = read_json(member.folder / RESULT) | {"test": scores.test}
-    _write_end(session, folder, read_config(folder), scores, saved, result)
+    facts = facts_of(session.graph)
+    write_end(folder, read_config(folder), result, saved, facts, scores.error)
     return scores
 
 
@@ -243,19 +242,4 @@ def _write_average(session: Session, average: Average, scores: Scores) -> None:
     save_average(average, folder)
     result = {"metric": scores.metric.title, "val": scores.val, "test": scores.test}
     result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
-    _write_end(session, folder, config, scores, average, result)
-
-
-def _write_end(
-    session: Session,
-    folder: Path,
-    config: Mapping[str, Any],
-    scores: Scores,
-    saved: SavedModel,
-    result: Mapping[str, Any],
-) -> None:
-    """Write the card and, last, the result of a model that is kept."""
-    title, epoch = scores.metric.title, result["epoch"]
-    scored = Scored(title, scores.val, scores.test, epoch, scores.error)
-    write_card(folder, config, scored, saved, facts_of(session.graph))
-    write_text(folder / RESULT, json.dumps(result, indent=2) + "\n")
+    write_end(folder, config, result, average, facts_of(session.graph), scores.error)

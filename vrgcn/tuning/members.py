@@ -24,7 +24,7 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.runs.card import Scored, write_card
+from vrgcn.runs.card import write_end
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, RESULT
@@ -81,7 +81,7 @@ def fit_baseline(
     recipe: of a baseline of the user's own; None: the one of this name
     """
     clock = Clock()
-    val, reason = None, None
+    saved, val, reason = None, None, None
     folder.mkdir(parents=True, exist_ok=True)
     # First: the options mark the folder as ours if we are killed.
     config = {**options, "baseline": name}
@@ -94,8 +94,6 @@ def fit_baseline(
         assert graph.labels is not None
         outputs = predict(load_model(folder / MODEL), graph, graph.val, kind="all")
         val = metric.compute(outputs, graph.labels[graph.val])
-        scored = Scored(metric.title, val, None)
-        write_card(folder, config, scored, saved, facts_of(graph))
     except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise
@@ -104,7 +102,10 @@ def fit_baseline(
     tried = Tried(-1, state, val, {}, 0, clock.used, reason, name)  # type: ignore[arg-type]
     told = asdict(tried) | {"metric": metric.title, "test": None, "stopped": "fitted"}
     told |= {"epoch": 0, "evaluation_seconds": 0.0}  # as those of runs have them
-    write_text(folder / RESULT, json.dumps(told, indent=2) + "\n")
+    if saved is not None and reason is None:
+        write_end(folder, config, told, saved, facts_of(graph))
+    else:
+        write_text(folder / RESULT, json.dumps(told, indent=2) + "\n")
     return tried
 
 
