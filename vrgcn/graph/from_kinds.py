@@ -25,6 +25,7 @@ from vrgcn.graph.validation import (
     check_edges,
     check_features,
     check_labels,
+    check_split_labels,
     check_splits,
 )
 from vrgcn.tasks.task import is_integer
@@ -81,7 +82,7 @@ def graph_from_kinds(
         kinds,
         with_reverses(given.values()),
     )
-    graph.check_split_labels()
+    check_split_labels(graph)
     names.check(graph.num_nodes, graph.num_classes, graph.num_features)
     kept = _kept_of_nodes(kinds, node_columns)
     for triple, own_columns in edge_columns.items():

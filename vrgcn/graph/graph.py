@@ -24,6 +24,7 @@ from vrgcn.graph.validation import (
     check_edges,
     check_features,
     check_labels,
+    check_split_labels,
     check_splits,
 )
 from vrgcn.tasks import find_task, implied_task
@@ -126,26 +127,13 @@ class Graph:
         A = build_adjacency(edges, weight, nodes, undirected)
         kinds, relations = Kinds.one(*x.shape), {EDGES: Relation.only(A)}
         vars(self).update(parts, kinds=kinds, relations=relations, names=names or Names())
-        self.check_split_labels()
+        check_split_labels(self)
         self.names.check(nodes, num_classes, self.num_features)
         if edge_columns or node_columns:
-            kept = self._kept(edges, edge_columns or {}, node_columns or {}, undirected)
+            from vrgcn.graph.kept import columns_of_table
+
+            kept = columns_of_table(A, edges, edge_columns or {}, node_columns or {}, undirected)
             vars(self).update(kept=kept)
-
-    def _kept(
-        self,
-        edges: Tensor,
-        edge_columns: Mapping[str, Any],
-        node_columns: Mapping[str, Any],
-        undirected: bool,
-    ) -> dict[str, dict[str, Column]]:
-        from vrgcn.graph.kept import NODES, aligned, read_columns
-
-        of_edges = read_columns(edge_columns, edges.shape[1])
-        of_nodes = read_columns(node_columns, self.num_nodes)
-        own = aligned(self.adjacency, edges[0], edges[1], of_edges, undirected)
-        found = {EDGES: own, NODES: of_nodes}
-        return {owner: columns for owner, columns in found.items() if columns}
 
     def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError(
@@ -492,19 +480,3 @@ class Graph:
             f"Graph(nodes={self.num_nodes:,}, {kinds}entries={self.num_edges:,}, "
             f"features={self.num_features:,}{layout_word(self.features)}, {told})"
         )
-
-    def check_split_labels(self) -> None:
-        """Refuse a split with nodes whose label is not known."""
-        for name in SPLITS:
-            ids = self.split(name)
-            if not len(ids):
-                continue
-            if self.labels is None:
-                raise InputError(f"there is a {name} split but there are no labels")
-            known = self.labelled[ids]
-            if not known.all():
-                first = int(ids[~known][0])
-                raise InputError(
-                    f"{name} has {int((~known).sum())} nodes without a label, first: node {first}; "
-                    "leave them out of the split"
-                )

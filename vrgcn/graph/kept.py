@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.pairs import EDGES
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.split_words import SPLIT_WORDS
 
@@ -115,6 +116,22 @@ def aligned(
 def read_columns(given: Mapping[str, Any], rows: int) -> dict[str, Column]:
     """Columns that Python gives, by name, each as long as there are rows."""
     return {name: column_of(name, values, rows) for name, values in given.items()}
+
+
+def columns_of_table(
+    A: CSR,
+    edges: Tensor,
+    of_edges: Mapping[str, Any],
+    of_nodes: Mapping[str, Any],
+    undirected: bool,
+) -> Kept:
+    """The kept columns of a graph of one table. edges: (2, rows) sources, then targets"""
+    read = read_columns(of_edges, edges.shape[1])
+    owned = {
+        EDGES: aligned(A, edges[0], edges[1], read, undirected),
+        NODES: read_columns(of_nodes, A.num_rows),
+    }
+    return {owner: columns for owner, columns in owned.items() if columns}
 
 
 def column_of(name: str, given: Any, rows: int) -> Column:

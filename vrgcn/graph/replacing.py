@@ -12,7 +12,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.relations import with_reverses
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.validation import SPLITS, check_labels, check_splits
+from vrgcn.graph.validation import SPLITS, check_labels, check_split_labels, check_splits
 
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
@@ -38,7 +38,7 @@ def changed(graph: Graph, given: Mapping[str, Any]) -> Graph:
     graph = _with(graph, _checked(graph, splits) if splits else {})
     graph = _with(graph, {name: part for name, part in given.items() if name in _FREE})
     if graph.labels is not None and given.keys() & {"labels", *SPLITS}:
-        graph.check_split_labels()
+        check_split_labels(graph)
     graph.names.check(graph.num_nodes, graph.num_classes, graph.num_features)
     return graph
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse
 from vrgcn.tasks import find_task, implied_task
 from vrgcn.tasks.task import is_integer
+
+if TYPE_CHECKING:
+    from vrgcn.graph.graph import Graph
 
 SPLITS = ("train", "val", "test")
 
@@ -254,3 +257,19 @@ def _inside(ids: Tensor, name: str, num_nodes: int) -> Tensor:
             f"first: {int(ids[bad][0])}"
         )
     return ids
+
+
+def check_split_labels(graph: Graph) -> None:
+    """Refuse a split with nodes whose label is not known."""
+    for name in SPLITS:
+        ids = graph.split(name)
+        if not len(ids):
+            continue
+        if graph.labels is None:
+            raise InputError(f"there is a {name} split but there are no labels")
+        unknown = ids[~graph.labelled[ids]]
+        if len(unknown):
+            raise InputError(
+                f"{name} has {len(unknown)} nodes without a label, first: node {int(unknown[0])}; "
+                "leave them out of the split"
+            )

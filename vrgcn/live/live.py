@@ -41,7 +41,7 @@ from vrgcn.live.state import Computed
 from vrgcn.live.support import check_live_graph, check_live_model
 from vrgcn.live.turns import Turns
 from vrgcn.live.undo import Undo
-from vrgcn.live.world import Recipes, World, make_world
+from vrgcn.live.world import Recipes, World, check_finite, make_world
 from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task
 
@@ -296,12 +296,7 @@ class Live:
             raise RefusedError(text, "kind")
         with self._turns:
             slot = slot_of(self._world, relation.source, node)
-            best, scores = new_partners(self._world, model, slot, top)
-            ids = self._world.ids[relation.target]
-            return [
-                {"id": ids.id(other), "kind": relation.target or None, "score": score}
-                for other, score in zip(best.tolist(), scores.tolist(), strict=True)
-            ]
+            return new_partners(self._world, model, slot, top)
 
     def neighbours(
         self, node: Any, kind: str | None = None, most: int = 50
@@ -434,7 +429,7 @@ class Live:
             undo = Undo()
             try:
                 computed = self._world.state.apply(found, undo)
-                self._check_finite(computed, found)
+                check_finite(self._world, computed, found)
                 if record is not None:
                     record()
             except BaseException:
@@ -486,19 +481,6 @@ class Live:
             for name, pairs in found.forgotten.items():
                 self._world.relations[name].hidden.forget(pairs)
             self.version += 1
-
-    def _check_finite(self, computed: Computed, found: Resolved) -> None:
-        wrong = ~torch.isfinite(computed.outputs).all(1)
-        if not wrong.any():
-            return
-        slot = int(computed.nodes[wrong][0])
-        kind = self._world.slots.kind_of(slot)
-        new = {slot: key for (_, key), slot in found.added.items()}
-        node = new.get(slot) if slot in new else self._world.ids[kind].id(slot)
-        raise InputError(
-            f"the prediction of node {node!r} would not be a finite number: are features or "
-            "weights far larger than those that the model was trained on?"
-        )
 
     def _fold(self) -> None:
         """Make the changed graph the graph that slots are made for, with room for new nodes; its

@@ -63,8 +63,8 @@ def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[st
     return found
 
 
-def new_partners(world: World, model: PairModel, slot: int, top: int) -> tuple[Tensor, Tensor]:
-    """Return the slots of the best new partners of a node, best first, and their scores."""
+def new_partners(world: World, model: PairModel, slot: int, top: int) -> list[dict[str, Any]]:
+    """Return id, kind and score of the best new partners of a node, best first."""
     relation = world.relations[relation_of(model)]
     state, slots = world.state, world.slots
     first = slots.first(relation.target)
@@ -75,7 +75,12 @@ def new_partners(world: World, model: PairModel, slot: int, top: int) -> tuple[T
     if relation.source == relation.target:
         new[slot - first] = False
     candidates = new.nonzero()[:, 0] + first
-    return best_new(state, model.decoder, slot, candidates, top)
+    best, scores = best_new(state, model.decoder, slot, candidates, top)
+    ids, kind = world.ids[relation.target], relation.target or None
+    return [
+        {"id": ids.id(other), "kind": kind, "score": score}
+        for other, score in zip(best.tolist(), scores.tolist(), strict=True)
+    ]
 
 
 def hidden_numbers(world: World, model: PairModel) -> Tensor:

@@ -12,16 +12,17 @@ from torch import Tensor
 
 from vrgcn.data.tables.ids import tidied
 from vrgcn.data.tables.recipe import ImportRecipe
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
 from vrgcn.live.ids import IdIndex, KindIds
 from vrgcn.live.known_pairs import hidden_pairs, relation_of
-from vrgcn.live.resolving import Known, LiveRelation
+from vrgcn.live.resolving import Known, LiveRelation, Resolved
 from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
-from vrgcn.live.state import LiveState
+from vrgcn.live.state import Computed, LiveState
 from vrgcn.pairs.model import PairModel
 
 Recipes = Mapping[str, ImportRecipe]  # by kind or relation, by "" of a graph of one table
@@ -153,3 +154,17 @@ def _row_features(graph: Graph, state: LiveState, recipes: Recipes) -> dict[str,
             mine = [name.removeprefix(f"{kind}.") for name in mine]
         found[kind] = NumberRows(len(own), mine)
     return found
+
+
+def check_finite(world: World, computed: Computed, changes: Resolved) -> None:
+    """Refuse changes after which a prediction would be no number."""
+    wrong = ~torch.isfinite(computed.outputs).all(1)
+    if not wrong.any():
+        return
+    slot = int(computed.nodes[wrong][0])
+    new = {slot: key for (_, key), slot in changes.added.items()}
+    node = new[slot] if slot in new else world.ids[world.slots.kind_of(slot)].id(slot)
+    raise InputError(
+        f"the prediction of node {node!r} would not be a finite number: are features or weights "
+        "far larger than those that the model was trained on?"
+    )

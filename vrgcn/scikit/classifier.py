@@ -58,18 +58,7 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         chances: NDArray[np.float64] = self._fitted_task().probabilities(outputs).numpy()
         return chances
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        edge_index: Any = None,
-        edge_weight: Any = None,
-    ) -> float:
-        """Return the accuracy on the rows whose label is known. For a `Graph` without y, use its
-        test nodes, or all labelled nodes if it has none."""
-        return self._known_score(X, y, sample_weight, edge_index, edge_weight)
+    score = GraphEstimator.score  # before that of the mixin
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

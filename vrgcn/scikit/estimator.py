@@ -149,11 +149,17 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.graph_ = rows.graph if linked else None  # type: ignore[misc]
         return self
 
-    def _known_score(
-        self, X: Any, y: Any, sample_weight: Any, edge_index: Any, edge_weight: Any
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        edge_index: Any = None,
+        edge_weight: Any = None,
     ) -> float:
-        """Score of the rows whose label is known. For a `Graph` without y, score of its test nodes,
-        or of all that have a label if it has no test nodes."""
+        """Return the accuracy of classes, or R2 of numbers, on the rows whose label is known. For a
+        `Graph` without y, use its test nodes, or all labelled nodes if it has none."""
         predicted = self.predict(X, edge_index=edge_index, edge_weight=edge_weight)
         target = self._target(X, y)
         check_consistent_length(predicted, target.known)

@@ -33,18 +33,7 @@ class VRGCNRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
         numbers: NDArray[np.float64] = self._outputs(X, edge_index, edge_weight)[:, 0].numpy()
         return numbers
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        edge_index: Any = None,
-        edge_weight: Any = None,
-    ) -> float:
-        """Return R2 on the rows whose label is known. For a `Graph` without y, use its test nodes,
-        or all labelled nodes if it has none."""
-        return self._known_score(X, y, sample_weight, edge_index, edge_weight)
+    score = GraphEstimator.score  # before that of the mixin
 
     def _read_target(self, y: Any) -> RowLabels:
         return read_numbers(y)
