@@ -9,7 +9,6 @@ from vrgcn.engine import MODEL_ADAPTERS
 
 if TYPE_CHECKING:
     from vrgcn.data import load_dataset
-    from vrgcn.data.splitting import random_split
     from vrgcn.data.store import load_graph, save_graph
     from vrgcn.engine.batch import Batch
     from vrgcn.engine.estimators import ESTIMATORS, Estimator
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from vrgcn.pages.explanation import explain
     from vrgcn.pages.runs.report import report
     from vrgcn.pairs.model import PairModel
-    from vrgcn.pairs.split import split_pairs
     from vrgcn.runs.audit import Audit, audit
     from vrgcn.runs.fit import fit
     from vrgcn.runs.predict import Predicted, predict
@@ -42,12 +40,14 @@ if TYPE_CHECKING:
     from vrgcn.scikit.classifier import VRGCNClassifier as VRGCNClassifier
     from vrgcn.scikit.recommender import VRGCNRecommender as VRGCNRecommender
     from vrgcn.scikit.regressor import VRGCNRegressor as VRGCNRegressor
+    from vrgcn.targets.label_split import random_split
+    from vrgcn.targets.pair_split import split_pairs
+    from vrgcn.targets.triple_split import split_triples
     from vrgcn.training.config import TrainConfig
     from vrgcn.training.listener import StopTraining
     from vrgcn.training.result import TrainResult
     from vrgcn.training.state import Epoch
     from vrgcn.training.tensorboard import TensorBoardLog
-    from vrgcn.triples.split import split_triples
     from vrgcn.tuning.finishing import TuneResult
     from vrgcn.tuning.searching import tune
 
@@ -62,7 +62,7 @@ _HOME = {
     "save_model": "inference.saved",
     "TrainConfig": "training.config",
     "load_dataset": "data",
-    "random_split": "data.splitting",
+    "random_split": "targets.label_split",
     "load_graph": "data.store",
     "save_graph": "data.store",
     "Dropout": "models.dropout",
@@ -85,8 +85,8 @@ _HOME = {
     "Residual": "models.models",
     "InputLinear": "models.dense",
     "PairModel": "pairs.model",
-    "split_pairs": "pairs.split",
-    "split_triples": "triples.split",
+    "split_pairs": "targets.pair_split",
+    "split_triples": "targets.triple_split",
     "Propagate": "engine.propagate",
     "Propagation": "graph.propagation",
     "scale_graph": "graph.scaling",

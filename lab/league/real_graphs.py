@@ -18,11 +18,11 @@ import torch
 
 from lab.league.splits import deal_again, rotate_parts
 from vrgcn.data import find_dataset, load_dataset
-from vrgcn.data.splitting import random_split
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.graph.validation import SPLITS
+from vrgcn.targets.label_split import random_split
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.tasks.task import Task

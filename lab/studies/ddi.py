@@ -27,8 +27,8 @@ from torch import Tensor
 from lab.studies.gowalla import Curve
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.data import root_folder
-from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
-from vrgcn.pairs.rules import simple_rules
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 
 METRIC = "hits@20"
 PUBLISHED = {"GCN": 37.1, "GraphSAGE": 53.9}

@@ -28,13 +28,13 @@ from vrgcn.data import root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.pairs.decoders import Decoder
-from vrgcn.pairs.ranking import OF_TRIPLES, EmbeddedEdges, pair_metric, score_edges
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
+from vrgcn.targets.ranking import OF_TRIPLES, EmbeddedEdges, pair_metric, score_edges
+from vrgcn.targets.triple_rules import simple_rules
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.targets.usual import with_usual
 from vrgcn.triples.queries import Asked, QuerySource
-from vrgcn.triples.rules import simple_rules
-from vrgcn.triples.split import split_triples
 
 PUBLISHED = {
     "R-GCN, published": {"mrr": 0.248, "hits@10": 0.414},

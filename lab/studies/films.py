@@ -19,8 +19,8 @@ import torch
 
 from lab.studies.pair_ways import RATED, movies
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict
-from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
-from vrgcn.pairs.rules import simple_rules
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 
 NAMES = ("auc", "recall@20", "ndcg@20")
 CONFIG: dict[str, Any] = {

@@ -25,8 +25,8 @@ import torch
 
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.data import root_folder
-from vrgcn.pairs.ranking import EmbeddedEdges, Scorer, score_edges
-from vrgcn.pairs.rules import simple_rules
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.ranking import EmbeddedEdges, Scorer, score_edges
 from vrgcn.training.state import Epoch
 
 RELATION = "user-visited-place"

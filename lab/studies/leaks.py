@@ -20,9 +20,9 @@ import torch
 from lab.studies.ratings import RELATION, imported
 from vrgcn import Graph, load_graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
-from vrgcn.pairs.split import split_pairs, visible_graph
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
+from vrgcn.targets.pair_split import split_pairs, visible_graph
 from vrgcn.targets.usual import with_usual
 
 Break = Callable[[Graph, Graph], Graph]

@@ -25,8 +25,8 @@ from vrgcn import Graph, ModelConfig, TrainConfig, fit
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.trees import fit_trees
 from vrgcn.costs.order import build_for
-from vrgcn.data.splitting import random_split
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
+from vrgcn.targets.label_split import random_split
 
 GENRES = range(1, 19)  # 0 is "unknown"
 

@@ -45,7 +45,6 @@ from vrgcn import Graph, PairModel, TrainConfig, predict, split_pairs
 from vrgcn.data import root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.building import build_network
 from vrgcn.runs.config_file import build
@@ -53,6 +52,7 @@ from vrgcn.runs.job import prepare
 from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.finding import find_target
+from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 from vrgcn.targets.usual import with_usual
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.state import Epoch

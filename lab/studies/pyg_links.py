@@ -35,8 +35,8 @@ from torch_geometric.utils import negative_sampling
 from lab.studies.pair_ways import Problem, pubmed, seconds_to, trained
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.pair_settings import NODES, PAIRS
+from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 
 Points = list[tuple[float, float]]
 WIDTH = 64

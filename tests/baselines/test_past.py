@@ -10,7 +10,7 @@ from vrgcn import Graph
 from vrgcn.baselines import RECIPES
 from vrgcn.baselines.past import past_of
 from vrgcn.baselines.problem import Problem
-from vrgcn.data.splitting import split_by_time
+from vrgcn.targets.label_split import split_by_time
 
 NODES, EARLY, KNOWN = 90, 60, 75
 

@@ -16,8 +16,8 @@ from vrgcn.data.store import load_graph, save_graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.run import load_run
+from vrgcn.targets.pair_split import split_pairs
 
 FLAGS = (
     *("--predict", "edges", "--epochs", 3, "--batch-size", 40, "--hidden", 8, "--embedding", 4),

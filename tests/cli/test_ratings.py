@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.test_pair_splits import NAME, movies  # noqa: F401 - a fixture
 from vrgcn import load_run
-from vrgcn.pairs.values import score_values, value_rules
+from vrgcn.targets.value_rules import score_values, value_rules
 
 Run = Callable[..., tuple[int, str, str]]
 RATINGS = (

@@ -10,11 +10,11 @@ import tomllib
 import pytest
 import torch
 
-from vrgcn.data.splitting import random_split
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import load_model
+from vrgcn.targets.label_split import random_split
 
 
 def test_a_run_writes_its_config_its_metrics_and_its_model(vrgcn, graph_folder, tmp_path):

@@ -8,8 +8,8 @@ import torch
 
 from vrgcn import Graph, ModelConfig, TrainConfig
 from vrgcn.costs.order import build_for
-from vrgcn.data.splitting import split_by_time
 from vrgcn.graph.scaling import scale_graph
+from vrgcn.targets.label_split import split_by_time
 from vrgcn.training.batches import look_at
 
 MONTHS = [1, 2, 3, 4, 7, 8, 11, 12, 0, 1]

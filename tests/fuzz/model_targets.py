@@ -22,7 +22,7 @@ from tests.baselines.problems import small
 from tests.fuzz.mutations import bytes_changed, value_changed
 from tests.fuzz.target import Target, some_graph
 from tests.pairs.test_values import rated_graph
-from tests.triples.test_split import knowledge
+from tests.targets.test_triple_split import knowledge
 from vrgcn.baselines import RECIPES, Problem
 from vrgcn.baselines.estimator import Remembered
 from vrgcn.baselines.perceptron import Perceptron
@@ -40,10 +40,10 @@ from vrgcn.inference.predictions import predictions
 from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.split import split_pairs
+from vrgcn.targets.pair_split import split_pairs
 from vrgcn.targets.scored import scored_edges
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.tasks import find_task
-from vrgcn.triples.split import split_triples
 
 Case = tuple[Graph, SavedModel]
 

@@ -13,7 +13,7 @@ from vrgcn.leaks.repeated_pairs import (
     pairs_in_two_splits,
     triples_in_messages,
 )
-from vrgcn.triples.split import split_triples
+from vrgcn.targets.triple_split import split_triples
 
 USERS, ITEMS = 60, 40
 BOUGHT = ("user", "bought", "item")

@@ -14,8 +14,8 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.relational import RelationalSAGE
-from vrgcn.pairs.best import best_partners
-from vrgcn.pairs.ranking import EmbeddedEdges
+from vrgcn.targets.best import best_partners
+from vrgcn.targets.ranking import EmbeddedEdges
 
 
 def recommended(saved: SavedModel, graph: Graph, source: int, top: int) -> list[tuple[int, float]]:

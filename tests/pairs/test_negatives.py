@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.pairs.test_split import as_set, pairs_of, undirected_graph
+from tests.targets.test_pair_split import as_set, pairs_of, undirected_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.negatives import NegativeSampler, drawn_negatives
-from vrgcn.pairs.split import split_pairs
 from vrgcn.pairs.terms import LOSSES, TermSource
+from vrgcn.targets.pair_split import split_pairs
 
 
 @pytest.mark.parametrize("sampling", ["uniform", "degree"])

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from tests.pairs.test_relations import BOUGHT, store
-from tests.pairs.test_split import pairs_of
+from tests.targets.test_pair_split import pairs_of
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
-from vrgcn.pairs.ranking import EmbeddedEdges, collapse_note
+from vrgcn.targets.ranking import EmbeddedEdges, collapse_note
 
 WIDTH = 8
 SETTINGS: dict[str, Any] = {

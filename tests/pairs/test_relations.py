@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.pairs.test_split import as_set, pairs_of
+from tests.targets.test_pair_split import as_set, pairs_of
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
-from vrgcn.pairs.rules import simple_rules
-from vrgcn.pairs.split import RULE_OF_KINDS, split_pairs
 from vrgcn.runs.run import load_run
 from vrgcn.runs.train import train
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.pair_split import RULE_OF_KINDS, split_pairs
 
 BOUGHT = "user-bought-item"
 

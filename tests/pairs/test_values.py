@@ -9,13 +9,13 @@ import torch
 from vrgcn import Graph, split_pairs
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.value_decoders import VALUE_DECODERS, value_decoder
-from vrgcn.pairs.values import (
+from vrgcn.pairs.values import ValueSource
+from vrgcn.targets.value_rules import (
     Biases,
     EmbeddedValues,
     EndMean,
     GlobalMean,
     MostFrequent,
-    ValueSource,
     score_values,
     value_rules,
 )

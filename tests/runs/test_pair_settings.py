@@ -12,7 +12,6 @@ from tests.pairs.test_relations import BOUGHT, store
 from tests.targets.test_links import communities
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.split import split_pairs
 from vrgcn.runs import pair_settings
 from vrgcn.runs.config_file import build
 from vrgcn.runs.folder import read_config
@@ -21,6 +20,7 @@ from vrgcn.runs.pair_settings import epoch_work
 from vrgcn.runs.pilots import pilot, prepared
 from vrgcn.runs.settings import Settings
 from vrgcn.runs.train import train
+from vrgcn.targets.pair_split import split_pairs
 from vrgcn.targets.usual import with_usual
 from vrgcn.training.config import TrainConfig
 

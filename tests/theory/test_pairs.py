@@ -19,7 +19,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.pairs.test_ranking import SCORED
+from tests.targets.test_ranking import SCORED
 from tests.theory.problems import FEATURES, HIDDEN, double_minibatches, error, random_graph
 from tests.theory.test_kinds import made_graph
 from vrgcn.engine.history import Histories
@@ -29,8 +29,8 @@ from vrgcn.pairs.batches import PARTNERS, NodeBatches, PairBatches
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.heads import Watched, head_of
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.split import split_pairs, visible_graph
 from vrgcn.pairs.terms import LOSSES, Terms, TermSource
+from vrgcn.targets.pair_split import split_pairs, visible_graph
 
 EXACT, WRONG = 1e-12, 1e-3
 EACH = [name for name in DECODERS if name != "lift"]  # its negatives are shared

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tests.targets.test_triple_split import store, triples_of
 from tests.theory.test_pairs import EXACT, gradients, largest_error
-from tests.triples.test_split import store, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import Triples
 from vrgcn.inference.predict import exact_sweeps
@@ -24,9 +24,9 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.relational import build_relational
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.terms import LOSSES
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.triples.batches import QueryBatches
 from vrgcn.triples.queries import QuerySource
-from vrgcn.triples.split import split_triples
 
 WIDTH = 4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.triples.test_split import knowledge, store, triples_of
+from tests.targets.test_triple_split import knowledge, store, triples_of
 from vrgcn.costs.order import build_for
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
@@ -13,10 +13,10 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.split import split_pairs
 from vrgcn.runs.fit import fit
+from vrgcn.targets.pair_split import split_pairs
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.training.config import TrainConfig
-from vrgcn.triples.split import split_triples
 
 
 def network(graph: Graph, **settings: object) -> RelationalModel:

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests.targets.test_triple_split import as_set, knowledge, triples_of
 from tests.triples.test_models import network
-from tests.triples.test_split import as_set, knowledge, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.own_edges import MessageEdges
 from vrgcn.targets.relations import Relations
 from vrgcn.targets.scored import ScoredRelations
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.training.config import TrainConfig
 from vrgcn.triples.batches import QueryBatches
 from vrgcn.triples.queries import QuerySource
-from vrgcn.triples.split import split_triples
 
 
 def made(share: float | None) -> tuple[Graph, PairModel, QueryBatches]:

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.triples.test_split import as_set, knowledge, store, triples_of
+from tests.targets.test_triple_split import as_set, knowledge, store, triples_of
 from vrgcn.pairs.terms import LOSSES
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.triples.queries import Asked, QuerySource
-from vrgcn.triples.split import split_triples
 
 
 def source_of(

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.targets.test_links import communities
-from tests.triples.test_split import knowledge, triples_of
+from tests.targets.test_triple_split import knowledge, triples_of
 from vrgcn import ModelConfig, TrainConfig, tune
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
-from vrgcn.pairs.ranking import OF_TRIPLES, score_edges
-from vrgcn.pairs.rules import simple_rules
-from vrgcn.triples.rules import simple_rules as triple_rules
-from vrgcn.triples.split import split_triples
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.ranking import OF_TRIPLES, score_edges
+from vrgcn.targets.triple_rules import simple_rules as triple_rules
+from vrgcn.targets.triple_split import split_triples
 from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.space import (
     OF_PAIRS,

@@ -14,8 +14,8 @@ from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.slots import ONLY
 from vrgcn.live.state import LiveState
-from vrgcn.pairs.best import first_places
 from vrgcn.pairs.decoders import Decoder
+from vrgcn.pairs.first_places import first_places
 from vrgcn.pairs.model import PairModel
 
 

@@ -88,7 +88,7 @@ class PairModel(nn.Module):
         }
 
     @staticmethod
-    def around(encoder: nn.Module, decoder: str, edges: PredictedEdges, seed: int) -> PairModel:
+    def around(encoder: nn.Module, decoder: str, pairs: PredictedEdges, seed: int) -> PairModel:
         """A model of pairs like a network of single nodes, with weights from the seed.
 
         encoder: of a class of ENCODERS
@@ -99,7 +99,7 @@ class PairModel(nn.Module):
                 f"{setting('model', 'residual')} predicts no pairs: take graphsage or gcn"
             )
         assert isinstance(encoder, Encoder)
-        arguments = {**edges.arguments, **encoder.arguments}
+        arguments = {**pairs.arguments, **encoder.arguments}
         with default_generator(torch.device("cpu"), seed):
             return PairModel(names[type(encoder)], decoder, **arguments)
 

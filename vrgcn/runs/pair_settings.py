@@ -25,9 +25,9 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.pairs.degree_features import has_degree_features
 from vrgcn.runs.job import Job
 from vrgcn.runs.pilots import moved, pilot, prepared
+from vrgcn.targets.degree_features import has_degree_features
 from vrgcn.targets.scored import pairs_of
 from vrgcn.training.config import TrainConfig
 

@@ -90,9 +90,9 @@ def recommend(
     from vrgcn.engine.devices import use_threads
     from vrgcn.files.scratch import table_folder
     from vrgcn.inference.predict import exact_sweeps
-    from vrgcn.pairs.best import Best, best_partners
     from vrgcn.pairs.model import PairModel
     from vrgcn.runs.embedded import embed_run
+    from vrgcn.targets.best import Best, best_partners
 
     use_threads(threads)
     at_least(1, top=top)

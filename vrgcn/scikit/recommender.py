@@ -24,14 +24,14 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.inference.saved import SavedModel
-from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.ranking import EmbeddedEdges, score_edges
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.settings import Settings
 from vrgcn.scikit.masks import seed_of
+from vrgcn.targets.best import best_partners
 from vrgcn.targets.opening import open_target
+from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 from vrgcn.targets.scored import pairs_of
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.targets.usual import with_usual

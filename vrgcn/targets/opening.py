@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from vrgcn.data.edge_tables import with_given_negatives
-from vrgcn.data.splitting import random_split, split_by_time
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import SHARES, setting
 from vrgcn.graph.graph import Graph
-from vrgcn.pairs.split import split_pairs
+from vrgcn.targets.label_split import random_split, split_by_time
+from vrgcn.targets.pair_split import split_pairs
 from vrgcn.targets.predicted import check_predicted, offered
 from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
-from vrgcn.triples.split import split_triples
+from vrgcn.targets.triple_split import split_triples
 
 
 def open_target(spec: TargetSpec, graph: Graph, folder: Path | None = None) -> Graph:

@@ -23,7 +23,11 @@ from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.predicted_edges import PredictedEdges
 from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.pairs.decoders import Decoder
-from vrgcn.pairs.ranking import (
+from vrgcn.pairs.terms import LOSSES
+from vrgcn.pairs.values import NUMBER_LOSSES
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.predicted import Kind
+from vrgcn.targets.ranking import (
     OF_TRIPLES,
     USUAL,
     EmbeddedEdges,
@@ -31,18 +35,9 @@ from vrgcn.pairs.ranking import (
     pair_metric,
     score_edges,
 )
-from vrgcn.pairs.rules import simple_rules
-from vrgcn.pairs.terms import LOSSES
-from vrgcn.pairs.values import (
-    NUMBER_LOSSES,
-    EmbeddedValues,
-    score_values,
-    value_metrics,
-    value_rules,
-)
-from vrgcn.targets.predicted import Kind
+from vrgcn.targets.triple_rules import simple_rules as triple_rules
+from vrgcn.targets.value_rules import EmbeddedValues, score_values, value_metrics, value_rules
 from vrgcn.tasks.metrics import Metric
-from vrgcn.triples.rules import simple_rules as triple_rules
 
 
 class ScoredEdges(ABC):

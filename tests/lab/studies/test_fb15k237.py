@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from lab.studies.fb15k237 import KnowsHeldOut, fb15k237
-from tests.triples.test_split import as_set, knowledge
-from vrgcn.triples.split import split_triples
+from tests.targets.test_triple_split import as_set, knowledge
+from vrgcn.targets.triple_split import split_triples
 
 
 def test_the_official_split_has_its_published_sizes(real_data: Path) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from vrgcn.graph.sparse import offsets, slices
 from vrgcn.graph.triples import Triples
-from vrgcn.pairs.ranking import Rule, Scorer
+from vrgcn.targets.ranking import Rule, Scorer
 
 _TIE = 1e-6  # frequency decides among targets of one share
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vrgcn import Graph, split_pairs
-from vrgcn.pairs.degree_features import degree_features, has_degree_features
+from vrgcn.targets.degree_features import degree_features, has_degree_features
 
 
 @pytest.mark.parametrize("directed", [False, True])

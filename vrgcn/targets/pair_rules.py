@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs.factors import factors
-from vrgcn.pairs.graph_filter import GraphFilter, through_sources
-from vrgcn.pairs.ranking import ENTRIES, Rule, Scorer
+from vrgcn.targets.factors import factors
+from vrgcn.targets.graph_filter import GraphFilter, through_sources
+from vrgcn.targets.ranking import ENTRIES, Rule, Scorer
 
 
 class Popularity:

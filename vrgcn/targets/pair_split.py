@@ -24,11 +24,11 @@ from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.visible import until_then
-from vrgcn.pairs.degree_features import degree_features, has_degree_features
-from vrgcn.pairs.mean_features import features_of_visible
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.visible import named_nodes, rules_until, to_predict
-from vrgcn.pairs.ways import RATIO, Listed, Way, assigned, find_column, per_pair
+from vrgcn.targets.degree_features import degree_features, has_degree_features
+from vrgcn.targets.mean_features import features_of_visible
+from vrgcn.targets.visible import named_nodes, rules_until, to_predict
+from vrgcn.targets.ways import RATIO, Listed, Way, assigned, find_column, per_pair
 
 RULES = (
     "validation and test pairs and their reverses carry no messages",

@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.triples.test_split import as_set, knowledge, store, triples_of
+from tests.targets.test_triple_split import as_set, knowledge, store, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import Triples
-from vrgcn.pairs import ranking
-from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.pairs.ranking import OF_TRIPLES, EmbeddedEdges, Rule, score_edges
-from vrgcn.triples.rules import FrequentTargets, OtherRelations
-from vrgcn.triples.split import split_triples
+from vrgcn.targets import ranking
+from vrgcn.targets.best import best_partners
+from vrgcn.targets.ranking import OF_TRIPLES, EmbeddedEdges, Rule, score_edges
+from vrgcn.targets.triple_rules import FrequentTargets, OtherRelations
+from vrgcn.targets.triple_split import split_triples
 
 
 class Table(Rule):

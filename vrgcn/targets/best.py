@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.predicted_edges import PredictedEdges
-from vrgcn.pairs.ranking import ENTRIES, Scorer, without
+from vrgcn.pairs.first_places import first_places
+from vrgcn.targets.ranking import ENTRIES, Scorer, without
 
 
 class Best(NamedTuple):
@@ -42,11 +43,3 @@ def best_partners(
         ranks = torch.cat([torch.arange(1, len(each) + 1) for each in best])
         pairs = torch.stack([part[rows], places + targets.start], dim=1)
         yield Best(pairs, ranks, scores[rows, places])
-
-
-def first_places(scores: Tensor, top: int) -> Tensor:
-    """The places of the largest scores (candidates,) but minus infinity, the largest first: at most
-    `top`. Of equal scores the place that comes first is the better."""
-    least = scores.topk(min(top, len(scores))).values[-1:]
-    there = ((scores >= least) & (scores > -torch.inf)).nonzero()[:, 0]
-    return there[scores[there].argsort(descending=True, stable=True)[:top]]

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs.factors import factors
-from vrgcn.pairs.ranking import ENTRIES, Rule
+from vrgcn.targets.factors import factors
+from vrgcn.targets.ranking import ENTRIES, Rule
 
 _WIDTH = 256  # singular vectors of the low pass, as published
 _SHARE = 0.3  # a, as published

@@ -10,21 +10,21 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
-from tests.pairs.test_split import pairs_of, undirected_graph
+from tests.targets.test_pair_split import pairs_of, undirected_graph
 from tests.theory.problems import random_graph
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs import ranking
-from vrgcn.pairs.best import best_partners
 from vrgcn.pairs.decoders import DECODERS
 from vrgcn.pairs.negatives import drawn_negatives
-from vrgcn.pairs.ranking import (
+from vrgcn.targets import ranking
+from vrgcn.targets.best import best_partners
+from vrgcn.targets.pair_rules import simple_rules
+from vrgcn.targets.pair_split import split_pairs
+from vrgcn.targets.ranking import (
     EmbeddedEdges,
     collapse_note,
     pair_metric,
     score_edges,
 )
-from vrgcn.pairs.rules import simple_rules
-from vrgcn.pairs.split import split_pairs
 from vrgcn.tasks.metrics import auc_of, precision_of
 
 # Decoders, for pairs with a direction and without; complex scores depend on it.

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vrgcn import Graph
-from vrgcn.data.splitting import random_split
+from vrgcn.targets.label_split import random_split
 
 RATIO = (0.6, 0.2, 0.2)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.triples import Triples
-from vrgcn.triples.split import split_triples
+from vrgcn.targets.triple_split import split_triples
 
 Edge = tuple[int, ...]
 

@@ -18,9 +18,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation, reverse_triple
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
-from vrgcn.pairs.mean_features import without_columns
-from vrgcn.pairs.visible import to_predict
-from vrgcn.pairs.ways import RATIO, drawn_parts
+from vrgcn.targets.mean_features import without_columns
+from vrgcn.targets.visible import to_predict
+from vrgcn.targets.ways import RATIO, drawn_parts
 
 RULES = (
     "validation and test triples and their reverses carry no messages",

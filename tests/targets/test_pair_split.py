@@ -11,8 +11,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.pairs.split import RULES, split_pairs
-from vrgcn.pairs.ways import RATIO
+from vrgcn.targets.pair_split import RULES, split_pairs
+from vrgcn.targets.ways import RATIO
 
 
 def undirected_graph(nodes: int = 80, edges: int = 300) -> Graph:

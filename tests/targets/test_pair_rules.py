@@ -9,14 +9,14 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix
 
-from tests.pairs.test_split import pairs_of, undirected_graph
+from tests.targets.test_pair_split import pairs_of, undirected_graph
 from vrgcn import Graph
 from vrgcn.graph.pairs import Pairs
-from vrgcn.pairs import factors, graph_filter
-from vrgcn.pairs.graph_filter import GraphFilter, through_sources
-from vrgcn.pairs.ranking import score_edges
-from vrgcn.pairs.rules import MatrixFactorisation, simple_rules
-from vrgcn.pairs.split import split_pairs
+from vrgcn.targets import factors, graph_filter
+from vrgcn.targets.graph_filter import GraphFilter, through_sources
+from vrgcn.targets.pair_rules import MatrixFactorisation, simple_rules
+from vrgcn.targets.pair_split import split_pairs
+from vrgcn.targets.ranking import score_edges
 
 USERS, ITEMS = 30, 20
 
