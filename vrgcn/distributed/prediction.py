@@ -125,9 +125,8 @@ def evaluated_graph(
     if not group.first:
         return None
     every, truth = saved.calibrated(torch.cat(outputs)), torch.cat(labels)
-    nothing = torch.empty(0, dtype=torch.int64)
     unconnected = Graph.from_parts(
-        CSR(torch.zeros(start + 1, dtype=torch.int64), nothing, None, start),
+        CSR.empty(start, start),
         torch.zeros(start, 1),
         truth,
         splits,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.engine.samplers import Sample, Sampler
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.propagation import Propagation
-from vrgcn.graph.sparse import CSR, offsets
 
 
 class AtHome:
@@ -32,9 +32,5 @@ class AtHome:
         self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
     ) -> Sample:
         drawn = self.sampler.sample(P, targets, level, generator)
-        edges = drawn.edges
-        home = edges.indices < self.own
-        counts = torch.bincount(edges.row_of_entry[home], minlength=edges.num_rows)
-        values = None if edges.values is None else edges.values[home]
-        kept = CSR(offsets(counts), edges.indices[home], values, edges.columns, edges.scale)
+        kept = kept_entries(drawn.edges, drawn.edges.indices < self.own)
         return Sample(drawn.own, kept, drawn.scale)

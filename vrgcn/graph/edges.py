@@ -13,7 +13,7 @@ def kept_entries(A: CSR, keep: Tensor) -> CSR:
     """Part of the entries of A. keep: (entries,) bool"""
     counts = torch.bincount(A.row_of_entry[keep], minlength=A.num_rows)
     values = None if A.values is None else A.values[keep]
-    return CSR(offsets(counts), A.indices[keep], values, A.columns)
+    return CSR(offsets(counts), A.indices[keep], values, A.columns, A.scale)
 
 
 def build_adjacency(edges: Tensor, weight: Tensor | None, num_nodes: int, undirected: bool) -> CSR:

@@ -13,9 +13,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.partition import Method, partition
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
 
 BLOCK = 1024  # nodes; their rows of a table are some tens of pages
@@ -54,9 +55,8 @@ def _among(graph: Graph, members: Tensor) -> Graph:
     rows = graph.adjacency.rows(members)
     place = torch.searchsorted(members, rows.indices).clamp_(max=len(members) - 1)
     kept = members.index_select(0, place) == rows.indices
-    counts = torch.bincount(rows.row_of_entry[kept], minlength=len(members))
-    adjacency = CSR(offsets(counts), place[kept], None, len(members))
-    none = torch.empty(0, dtype=torch.int64)
+    bare = CSR(rows.indptr, place, None, len(members))
+    adjacency, none = kept_entries(bare, kept), torch.empty(0, dtype=torch.int64)
     return Graph.from_parts(
         adjacency, torch.empty(len(members), 1), None, dict.fromkeys(SPLITS, none), 0
     )

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.relations import Relation
 from vrgcn.graph.sparse import CSR, full_precision, offsets, scale_rows, select_rows
@@ -262,8 +263,7 @@ def mean(graph: Graph) -> Propagation:
 
 def identity(graph: Graph) -> Propagation:
     """P = I: any model becomes an MLP of the same widths, the speed limit."""
-    none = torch.empty(0, dtype=torch.int64)
-    nothing = CSR(offsets(none.new_zeros(graph.num_nodes)), none, None, graph.num_nodes)
+    nothing = CSR.empty(graph.num_nodes, graph.num_nodes)
     return Propagation(1.0, None, nothing, None, graph.dtype)
 
 
@@ -354,11 +354,7 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
             loops.index_add_(0, part.indices[at], part.weights(torch.float64)[at])
     if not found:
         return A, None
-    rows = A.row_of_entry
-    kept = A.indices != rows
-    counts = torch.bincount(rows[kept], minlength=A.num_rows)
-    values = None if A.values is None else A.values[kept]
-    others = CSR(offsets(counts), A.indices[kept], values, A.columns)
+    others = kept_entries(A, A.indices != A.row_of_entry)
     if "transposed" in vars(A):  # known already, and not to be made again
         others = others.with_transposed(without_loops(A.transposed)[0])
     return others, loops

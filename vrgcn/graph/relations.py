@@ -128,8 +128,7 @@ def union(relations: Mapping[str, Relation], num_nodes: int) -> CSR:
         return matrices[0]
     weighted = any(A.values is not None for A in matrices)
     if not matrices:
-        none = torch.empty(0, dtype=torch.int64)
-        return CSR(offsets(none.new_zeros(num_nodes)), none, None, num_nodes)
+        return CSR.empty(num_nodes, num_nodes)
     key = torch.cat([A.row_of_entry * num_nodes + A.indices for A in matrices])
     if weighted:
         key, group = torch.unique(key, return_inverse=True)

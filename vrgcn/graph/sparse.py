@@ -103,11 +103,7 @@ class CSR:
     def entries(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Positions of the given rows' entries: their own indptr, and their places in `indices`."""
         start = self.indptr.index_select(0, nodes)
-        counts = self.indptr.index_select(0, nodes + 1) - start
-        indptr = offsets(counts)
-        total = int(indptr[-1])
-        shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
-        return indptr, shift.add_(torch.arange(total, device=shift.device))
+        return entries_from(start, self.indptr.index_select(0, nodes + 1) - start)
 
     def with_columns(self, indices: Tensor, columns: int) -> CSR:
         """The same entries in other columns of a matrix of another width."""
@@ -234,6 +230,12 @@ class CSR:
         return _sparse_csr_tensor(self.indptr, self.indices, self.weights(dtype), shape)
 
     @staticmethod
+    def empty(rows: int, columns: int) -> CSR:
+        """A matrix without entries."""
+        none = torch.empty(0, dtype=torch.int64)
+        return CSR(none.new_zeros(rows + 1), none, None, columns)
+
+    @staticmethod
     def from_torch(tensor: Tensor) -> CSR:
         return CSR(
             tensor.crow_indices().long(),
@@ -254,6 +256,14 @@ def slices(first: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     rows = torch.repeat_interleave(torch.arange(len(counts)), counts)
     shift = torch.repeat_interleave(counts.cumsum(0) - counts - first, counts)
     return rows, torch.arange(len(rows)) - shift
+
+
+def entries_from(start: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Places of rows' entries, of each row so many from a first one on: their indptr, and them."""
+    indptr = offsets(counts)
+    total = int(indptr[-1])
+    shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
+    return indptr, shift.add_(torch.arange(total, device=shift.device))
 
 
 def offsets(counts: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.read_ahead import gather
 from vrgcn.graph.sparse import (
     CSR,
+    entries_from,
     full_precision,
     in_blocks,
     is_dense,
@@ -144,13 +145,8 @@ class SparseFeatures:
 
     def _new(self, places: Tensor) -> CSR:
         """Rows that were changed or added, by their places among these."""
-        counts = self._count.values[places]
-        indptr = offsets(counts)
-        total = int(indptr[-1])
-        shift = torch.repeat_interleave(
-            self._start.values[places] - indptr[:-1], counts, output_size=total
-        )
-        entries = shift + torch.arange(total)
+        start, counts = self._start.values[places], self._count.values[places]
+        indptr, entries = entries_from(start, counts)
         columns, values = self._columns.values[entries], self._values.values[entries]
         return CSR(indptr, columns, values, self.width)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.propagation import Propagation, Sides, Sums
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.sparse import CSR
 from vrgcn.live.edges import HalfEdges, LiveEdges
 from vrgcn.live.undo import Undo
 
@@ -43,24 +44,16 @@ class LivePropagation(Propagation):
 
     def rows(self, nodes: Tensor) -> CSR:
         if self.into is None:
-            return CSR(offsets(torch.zeros_like(nodes)), _NOTHING, None, self.slots)
+            return CSR.empty(len(nodes), self.slots)
         part = self.into.rows.rows(nodes)
         if self.looped is not None and bool(self.looped.index_select(0, nodes).any()):
-            part = _without_own(part, nodes)
+            part = kept_entries(part, part.indices != nodes[part.row_of_entry])
         values = None if part.values is None else part.values.to(self.dtype)
         if self.right is not None:
             right = self.right.index_select(0, part.indices)
             values = right if values is None else values * right
         scale = None if self.left is None else self.left.index_select(0, nodes)
         return CSR(part.indptr, part.indices, values, part.columns, scale)
-
-
-def _without_own(part: CSR, nodes: Tensor) -> CSR:
-    row = part.row_of_entry
-    kept = part.indices != nodes[row]
-    counts = torch.bincount(row[kept], minlength=len(nodes))
-    values = None if part.values is None else part.values[kept]
-    return CSR(offsets(counts), part.indices[kept], values, part.columns)
 
 
 @dataclass(frozen=True)
@@ -116,11 +109,10 @@ class LiveMatrix:
             own = 1.0
         elif not self._own_always and looped is None:
             own = 0.0
-        nothing = CSR(offsets(_NOTHING), _NOTHING, None, 0)
         return LivePropagation(
             own,
             self._left if self._has[1] else None,
-            nothing,
+            CSR.empty(0, 0),
             self._right if self._has[2] else None,
             self._dtype,
             self.spans,

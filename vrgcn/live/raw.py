@@ -73,7 +73,7 @@ class RawFeatures:
         count = len(rows)
         none = torch.empty(0, dtype=torch.int64)
         graph = Graph.from_parts(
-            CSR(offsets(none.new_zeros(count)), none, None, count),
+            CSR.empty(count, count),
             features,
             None,
             {"train": none, "val": none, "test": none},

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.graph.read_ahead import gather
-from vrgcn.graph.sparse import CSR, offsets
+from vrgcn.graph.sparse import CSR, entries_from
 from vrgcn.live.pool import Pool
 from vrgcn.live.slots import Slots
 from vrgcn.live.undo import Undo
@@ -62,15 +62,13 @@ class EditableRows:
 
     def rows(self, nodes: Tensor) -> CSR:
         """(len(nodes), slots)."""
-        start, counts = self._start.index_select(0, nodes), self.counts(nodes)
-        indptr = offsets(counts)
-        total = int(indptr[-1])
-        shift = torch.repeat_interleave(start - indptr[:-1], counts, output_size=total)
-        places = shift.add_(torch.arange(total))
+        start = self._start.index_select(0, nodes)
+        indptr, places = entries_from(start, self.counts(nodes))
         end = self._base.num_entries
         if not len(self._columns) or not bool((start >= end).any()):
             return CSR(indptr, *self._of_base(places), self._total)
         new = places >= end
+        total = len(places)
         indices = torch.empty(total, dtype=torch.int64)
         values = None if self._values is None else self._values.values.new_empty(total)
         old_indices, old_values = self._of_base(places[~new])
