@@ -12,7 +12,7 @@ from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.targets.pair_split import RULES, split_pairs
-from vrgcn.targets.ways import RATIO
+from vrgcn.targets.spec import PAIR_RATIO
 
 
 def undirected_graph(nodes: int = 80, edges: int = 300) -> Graph:
@@ -39,7 +39,9 @@ def test_every_edge_is_in_one_split_and_shares_are_those_of_the_ratio() -> None:
     assert set.union(*parts) == edges
     assert sum(map(len, parts)) == len(edges)
     assert not pairs.directed
-    assert [len(part) for part in parts[1:]] == [int(share * len(edges)) for share in RATIO[1:]]
+    assert [len(part) for part in parts[1:]] == [
+        int(share * len(edges)) for share in PAIR_RATIO[1:]
+    ]
 
 
 @pytest.mark.parametrize("make", [undirected_graph, random_graph])

@@ -11,9 +11,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import SHARES, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.targets.label_split import random_split, split_by_time
-from vrgcn.targets.pair_split import split_pairs
+from vrgcn.targets.pair_split import pairs_split
 from vrgcn.targets.predicted import check_predicted, offered
-from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
+from vrgcn.targets.spec import TargetSpec
 from vrgcn.targets.triple_split import split_triples
 
 
@@ -28,8 +28,10 @@ def open_target(spec: TargetSpec, graph: Graph, folder: Path | None = None) -> G
     if spec.labels:
         return _labels(spec, graph, folder)
     if spec.kind == "relations":
-        return _triples(spec, graph)
-    return _pairs(spec, graph)
+        found = split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
+    else:
+        found = pairs_split(graph, spec)
+    return _with_negatives(spec, found)
 
 
 def check_trainable(graph: Graph, folder: Path | None = None) -> None:
@@ -56,26 +58,6 @@ def _labels(spec: TargetSpec, graph: Graph, folder: Path | None) -> Graph:
         return split_by_time(graph, until, spec.val_until, spec.time_column, spec.split_seed)
     assert spec.ratio is not None
     return random_split(graph, spec.ratio, spec.split_seed)
-
-
-def _pairs(spec: TargetSpec, graph: Graph) -> Graph:
-    assert spec.predict is not None
-    found = split_pairs(
-        graph,
-        spec.predict,
-        spec.ratio or PAIR_RATIO,
-        spec.split_seed,
-        leave_one_out=spec.leave_one_out,
-        split_column=spec.split_column,
-        train_until=spec.train_until,
-        val_until=spec.val_until,
-        time_column=spec.time_column,
-    )
-    return _with_negatives(spec, found)
-
-
-def _triples(spec: TargetSpec, graph: Graph) -> Graph:
-    return split_triples(graph, spec.ratio, spec.split_seed, split_column=spec.split_column)
 
 
 def _with_negatives(spec: TargetSpec, graph: Graph) -> Graph:

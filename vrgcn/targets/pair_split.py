@@ -23,12 +23,14 @@ from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
+from vrgcn.graph.until import Until
 from vrgcn.graph.visible import until_then
 from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.targets.degree_features import degree_features, has_degree_features
 from vrgcn.targets.mean_features import features_of_visible
+from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
 from vrgcn.targets.visible import named_nodes, rules_until, to_predict
-from vrgcn.targets.ways import RATIO, Listed, Way, assigned, find_column, per_pair
+from vrgcn.targets.ways import Listed, assigned, find_column, per_pair, way_of
 
 RULES = (
     "validation and test pairs and their reverses carry no messages",
@@ -44,7 +46,7 @@ RULE_OF_KINDS = (
 def split_pairs(
     graph: Graph,
     relation: str = EDGES,
-    ratio: Sequence[float] = RATIO,
+    ratio: Sequence[float] = PAIR_RATIO,
     seed: int = 0,
     *,
     leave_one_out: bool = False,
@@ -73,10 +75,28 @@ def split_pairs(
     known; until a moment, nodes that an edge names by then. Features that the import made of the
     predicted relation's edges are made again of training edges, or set to zero.
     """
-    way = Way(ratio, seed, leave_one_out, split_column, train_until, val_until, time_column)
-    name, column = named_target(graph, relation)
+    return pairs_split(
+        graph,
+        TargetSpec(
+            predict=relation,
+            ratio=tuple(ratio),
+            split_seed=seed,
+            leave_one_out=leave_one_out,
+            split_column=split_column,
+            train_until=train_until,
+            val_until=val_until,
+            time_column=time_column,
+        ),
+    )
+
+
+def pairs_split(graph: Graph, spec: TargetSpec) -> Graph:
+    """The graph that `split_pairs` returns, by settings."""
+    way_of(spec)
+    until = None if spec.train_until is None else Until(spec.train_until, "train_until")
+    name, column = named_target(graph, str(spec.predict))
     found = _find(graph, name)
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(spec.split_seed)
     A = found.adjacency
     targets, sources = A.row_of_entry, A.indices
     directed = found.kinds[0] != found.kinds[1] or not is_symmetric(A)
@@ -91,7 +111,7 @@ def split_pairs(
         {each: values.take(free) for each, values in kept.items()},
     )
     drawn = torch.zeros(len(key), dtype=torch.int64)  # loops stay
-    drawn[free] = assigned(listed, way, generator)
+    drawn[free] = assigned(listed, spec, generator)
     of_entry = drawn[place]
     counted = sources != targets
     if not directed:
@@ -108,7 +128,7 @@ def split_pairs(
         val,
         test,
         kinds=found.kinds,
-        rules=_rules(graph, way),
+        rules=_rules(graph, until),
         said=tuple(listed.said),
         aside=aside,
     )
@@ -122,9 +142,9 @@ def split_pairs(
         }
         pairs = replace(pairs, negatives=negatives)
     visible = {name: of_entry == 0}
-    if way.until is not None:
-        visible = until_then(graph, way.until, time_column) | visible
-    return visible_graph(graph, pairs, visible, only_named=way.until is not None)
+    if until is not None:
+        visible = until_then(graph, until, spec.time_column) | visible
+    return visible_graph(graph, pairs, visible, only_named=until is not None)
 
 
 def named_target(graph: Graph, predict: str) -> tuple[str, str | None]:
@@ -176,11 +196,11 @@ def with_values(pairs: Pairs, column: Column, name: str, entries: Sequence[Tenso
     )
 
 
-def _rules(graph: Graph, way: Way) -> tuple[str, ...]:
+def _rules(graph: Graph, until: Until | None) -> tuple[str, ...]:
     """What is done against leaks in a graph, a sentence each."""
     degrees = (RULE_OF_DEGREES,) if has_degree_features(graph) else ()
-    until = () if way.until is None else rules_until(graph, way.until)
-    return (*RULES, *((RULE_OF_KINDS,) if graph.kinds.named else degrees), *until)
+    times = () if until is None else rules_until(graph, until)
+    return (*RULES, *((RULE_OF_KINDS,) if graph.kinds.named else degrees), *times)
 
 
 class _Found(NamedTuple):

@@ -19,8 +19,9 @@ from vrgcn.graph.relations import Relation, reverse_triple
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.targets.mean_features import without_columns
+from vrgcn.targets.spec import PAIR_RATIO
 from vrgcn.targets.visible import to_predict
-from vrgcn.targets.ways import RATIO, drawn_parts
+from vrgcn.targets.ways import drawn_parts
 
 RULES = (
     "validation and test triples and their reverses carry no messages",
@@ -57,7 +58,7 @@ def split_triples(
     generator = torch.Generator().manual_seed(seed)
     column = _split_column(graph, relations, split_column, drawn=ratio is not None)
     if column is None:
-        numbers = _drawn(relations, graph.num_nodes, ratio or RATIO, generator)
+        numbers = _drawn(relations, graph.num_nodes, ratio or PAIR_RATIO, generator)
     else:
         numbers = [graph.kept[part.name][column].values for part in relations]
     parts: list[list[Tensor]] = [[], [], []]
@@ -116,7 +117,7 @@ def _split_column(
     if named is None and not drawn and len(found) > 1:
         raise InputError(
             f"the edges have several splits, {', '.join(sorted(found))}: name one with "
-            f"{setting('split_column')}, or draw one with {setting('ratio', RATIO)}"
+            f"{setting('split_column')}, or draw one with {setting('ratio', PAIR_RATIO)}"
         )
     return named if drawn or named is not None else next(iter(found), None)
 

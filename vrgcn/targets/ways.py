@@ -11,7 +11,7 @@ A pair of the number 3 carries no messages either, and still is no negative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -22,51 +22,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.kept import Column, Columns
 from vrgcn.graph.until import Until, check_order, short, time_of
+from vrgcn.targets.spec import PAIR_RATIO, TargetSpec
 
 NONE = 3
-RATIO = (0.85, 0.05, 0.1)  # as in the experiments with GAE
-
-
-@dataclass(frozen=True)
-class Way:
-    """How pairs are split.
-
-    ratio: shares of training, validation and test pairs; of a split without validation pairs the
-        second is the share of training pairs that become validation pairs
-    seed: of what is drawn
-    leave_one_out: in place of the ratio, one test and one validation pair of each source
-    split_column: a kept column of the predicted relation that says train, val or test
-    train_until, val_until: the last moments of training and validation
-    time_column: the column of times; None for the only column of dates
-    """
-
-    ratio: Sequence[float] = RATIO
-    seed: int = 0
-    leave_one_out: bool = False
-    split_column: str | None = None
-    train_until: str | None = None
-    val_until: str | None = None
-    time_column: str | None = None
-
-    def __post_init__(self) -> None:
-        ways = {
-            "leave_one_out": self.leave_one_out,
-            "split_column": self.split_column is not None,
-            "train_until": self.train_until is not None,
-        }
-        given = [name for name, is_given in ways.items() if is_given]
-        if len(given) > 1:
-            raise InputError(f"{' and '.join(map(setting, given))}: give one of them")
-        if self.val_until is not None and self.train_until is None:
-            raise InputError(
-                f"{setting('val_until', self.val_until)} needs "
-                f"{setting('train_until', Placeholder('DATE'))}"
-            )
-
-    @property
-    def until(self) -> Until | None:
-        """The moment after which nothing is visible in training; None if there is none."""
-        return None if self.train_until is None else Until(self.train_until, "train_until")
 
 
 @dataclass
@@ -85,15 +43,20 @@ class Listed:
     said: list[str] = field(default_factory=list)
 
 
-def assigned(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+def way_of(spec: TargetSpec) -> str | None:
+    """Return the setting that says how pairs are split; None for shares."""
+    given = [name for name in WAYS if getattr(spec, name, None) not in (None, False)]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(map(setting, given))}: give one of them")
+    return given[0] if given else None
+
+
+def assigned(pairs: Listed, spec: TargetSpec, generator: torch.Generator) -> Tensor:
     """(pairs,) the number of each pair's split."""
-    if way.split_column is not None:
-        return _by_column(pairs, way, generator)
-    if way.until is not None:
-        return _by_time(pairs, way, way.until, generator)
-    if way.leave_one_out:
-        return _one_out(pairs, way, generator)
-    return drawn_parts(len(pairs.sources), way.ratio, generator)
+    way = way_of(spec)
+    if way is not None:
+        return WAYS[way](pairs, spec, generator)
+    return drawn_parts(len(pairs.sources), spec.ratio or PAIR_RATIO, generator)
 
 
 def per_pair(columns: Columns, place: Tensor, count: int) -> dict[str, Column]:
@@ -120,8 +83,8 @@ def per_pair(columns: Columns, place: Tensor, count: int) -> dict[str, Column]:
     return found
 
 
-def _by_column(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
-    name = str(way.split_column)
+def _by_column(pairs: Listed, spec: TargetSpec, generator: torch.Generator) -> Tensor:
+    name = str(spec.split_column)
     column = find_column(pairs.columns, pairs.relation, "split_column", name)
     if column.kind != "split":
         want = Placeholder(f"{short(pairs.relation)}.{name}=split")
@@ -132,13 +95,14 @@ def _by_column(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
     codes = torch.where(column.values < 0, NONE, column.values)
     _check_train(codes, f"{setting('split_column', name)} says train of no pair")
     pairs.said.append(f"pairs are split by the column {name}")
-    return _with_validation(codes, pairs, way, generator)
+    return _with_validation(codes, pairs, spec, generator)
 
 
-def _by_time(pairs: Listed, way: Way, train: Until, generator: torch.Generator) -> Tensor:
-    times = time_of(pairs.columns, pairs.relation, way.time_column, needed=True)
+def _by_time(pairs: Listed, spec: TargetSpec, generator: torch.Generator) -> Tensor:
+    train = Until(str(spec.train_until), "train_until")
+    times = time_of(pairs.columns, pairs.relation, spec.time_column, needed=True)
     assert times is not None
-    val = None if way.val_until is None else Until(way.val_until, "val_until")
+    val = None if spec.val_until is None else Until(spec.val_until, "val_until")
     check_order(train, val, times)
     codes = torch.where(times.known, 2, NONE)
     if val is not None:
@@ -151,13 +115,15 @@ def _by_time(pairs: Listed, way: Way, train: Until, generator: torch.Generator) 
             f"{counted(unknown, 'pair')} without a time: in no split, and without messages"
         )
     if val is None:
-        return _with_validation(codes, pairs, way, generator)
+        return _with_validation(codes, pairs, spec, generator)
     return codes
 
 
-def _with_validation(codes: Tensor, pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+def _with_validation(
+    codes: Tensor, pairs: Listed, spec: TargetSpec, generator: torch.Generator
+) -> Tensor:
     """The same split; without validation pairs, some training pairs are drawn to be these."""
-    share = way.ratio[1]
+    share = (spec.ratio or PAIR_RATIO)[1]
     if (codes == 1).any() or not share:
         return codes
     train = (codes == 0).nonzero()[:, 0]
@@ -193,12 +159,12 @@ def find_column(columns: Mapping[str, Column], owner: str, name: str, column: st
     )
 
 
-def _one_out(pairs: Listed, way: Way, generator: torch.Generator) -> Tensor:
+def _one_out(pairs: Listed, spec: TargetSpec, generator: torch.Generator) -> Tensor:
     """Split each source with at least three pairs: its last is a test pair, the one before it a
     validation pair. Pairs of the same time, or all without times, are in random order."""
     sources = pairs.sources
     order = torch.randperm(len(sources), generator=generator)
-    times = time_of(pairs.columns, pairs.relation, way.time_column, needed=bool(way.time_column))
+    times = time_of(pairs.columns, pairs.relation, spec.time_column, needed=bool(spec.time_column))
     if times is not None:
         known = times.values.nan_to_num(-torch.inf)  # unknown times come first
         order = order[known[order].argsort(stable=True)]
@@ -226,3 +192,11 @@ def drawn_parts(count: int, ratio: Sequence[float], generator: torch.Generator) 
     for number, part in enumerate(order[: train + val + test].split([train, val, test])):
         found[part] = number
     return found
+
+
+# By the setting that asks for it, how each pair gets the number of its split.
+WAYS: dict[str, Callable[[Listed, TargetSpec, torch.Generator], Tensor]] = {
+    "leave_one_out": _one_out,
+    "split_column": _by_column,
+    "train_until": _by_time,
+}
