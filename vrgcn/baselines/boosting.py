@@ -116,8 +116,8 @@ class ScikitBooster:
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         numbers = not hasattr(self.model, "decision_function")
-        found = self.model.predict(rows) if numbers else self.model.decision_function(rows)
-        return np.asarray(found, np.float64).reshape(len(rows), self.width)
+        outputs = self.model.predict(rows) if numbers else self.model.decision_function(rows)
+        return np.asarray(outputs, np.float64).reshape(len(rows), self.width)
 
     def forest(self) -> Forest:
         trees = [
@@ -161,14 +161,14 @@ class LightBooster:
         self.rounds = rounds
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        found = self.model.predict(rows, raw_score=True)
-        return np.asarray(found, np.float64).reshape(len(rows), self.width)
+        outputs = self.model.predict(rows, raw_score=True)
+        return np.asarray(outputs, np.float64).reshape(len(rows), self.width)
 
     def forest(self) -> Forest:
-        found = [
+        roots = [
             _from_light(tree["tree_structure"]) for tree in self.model.dump_model()["tree_info"]
         ]
-        trees = [found[i : i + self.width] for i in range(0, len(found), self.width)]
+        trees = [roots[i : i + self.width] for i in range(0, len(roots), self.width)]
         return padded(trees, torch.zeros(self.width, dtype=torch.float64))
 
 
@@ -178,12 +178,12 @@ _LEAF = (0, 0.0, 0, 0, 0.0)  # a tree that adds nothing
 
 
 def _from_scikit(nodes: NDArray[Any]) -> Nodes:
-    found: Nodes = []
+    tree: Nodes = []
     for place, node in enumerate(nodes):
         if node["is_leaf"]:
-            found.append((0, 0.0, place, place, float(node["value"])))
+            tree.append((0, 0.0, place, place, float(node["value"])))
         else:
-            found.append(
+            tree.append(
                 (
                     int(node["feature_idx"]),
                     float(node["num_threshold"]),
@@ -192,23 +192,23 @@ def _from_scikit(nodes: NDArray[Any]) -> Nodes:
                     0.0,
                 )
             )
-    return found
+    return tree
 
 
 def _from_light(root: dict[str, Any]) -> Nodes:
     waiting, count = [root], 1
-    found: Nodes = []
+    tree: Nodes = []
     for node in waiting:  # grows while it is walked
-        place = len(found)
+        place = len(tree)
         if "split_feature" not in node:
-            found.append((0, 0.0, place, place, float(node["leaf_value"])))
+            tree.append((0, 0.0, place, place, float(node["leaf_value"])))
             continue
         if node["decision_type"] != "<=":
             raise InputError(f"a tree of LightGBM decides by {node['decision_type']!r}")
         waiting += [node["left_child"], node["right_child"]]
-        found.append((int(node["split_feature"]), float(node["threshold"]), count, count + 1, 0.0))
+        tree.append((int(node["split_feature"]), float(node["threshold"]), count, count + 1, 0.0))
         count += 2
-    return found
+    return tree
 
 
 def padded(trees: list[list[Nodes]], start: Tensor) -> Forest:
@@ -266,9 +266,9 @@ class SomeOutputs:
         self.booster.grow(rounds)
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        found = np.tile(self.start.numpy(), (len(rows), 1))
-        found[:, self.places] = self.booster.raw(rows)
-        return found
+        sums = np.tile(self.start.numpy(), (len(rows), 1))
+        sums[:, self.places] = self.booster.raw(rows)
+        return sums
 
     def forest(self) -> Forest:
         own = self.booster.forest()

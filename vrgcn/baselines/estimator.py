@@ -72,14 +72,14 @@ def fit_estimator(problem: Problem, estimator: Any) -> Remembered:
 
 def _probabilities(fitted: Any, inputs: Any, problem: Problem) -> Tensor:
     """(nodes, outputs): of classes that no training node has, nearly 0."""
-    found = fitted.predict_proba(inputs)
+    chances = fitted.predict_proba(inputs)
     if problem.task.several:
-        if isinstance(found, list):  # one array for each class
-            found = np.stack([part[:, -1] for part in found], axis=1)
-        return torch.from_numpy(np.asarray(found, np.float64)).clamp(_LEAST, 1 - _LEAST)
+        if isinstance(chances, list):  # one array for each class
+            chances = np.stack([part[:, -1] for part in chances], axis=1)
+        return torch.from_numpy(np.asarray(chances, np.float64)).clamp(_LEAST, 1 - _LEAST)
     shares = torch.full((len(inputs), problem.graph.num_classes), _LEAST, dtype=torch.float64)
     classes = torch.as_tensor(np.asarray(fitted.classes_)).long()
-    shares[:, classes] = torch.from_numpy(np.asarray(found, np.float64)).clamp(min=_LEAST)
+    shares[:, classes] = torch.from_numpy(np.asarray(chances, np.float64)).clamp(min=_LEAST)
     return shares / shares.sum(1, keepdim=True)
 
 

@@ -108,16 +108,16 @@ class HopInputs(nn.Module):
     def _of_tables(self, propagate: Any, degree: Tensor) -> list[Tensor]:
         rows = self.table.rows.to(degree)
         sums, wide = propagate.table(rows), self.wide
-        found = []
+        blocks = []
         if self.label_hops:
-            found.append(_shares(sums[:, :wide]))
+            blocks.append(_shares(sums[:, :wide]))
         if self.label_hops == 2:
             own = rows[propagate.nodes][:, :wide]
             back = sums[:, 2 * wide : 2 * wide + 1]  # of 1 / degree
-            found.append(_shares(sums[:, wide : 2 * wide] - back * own))
+            blocks.append(_shares(sums[:, wide : 2 * wide] - back * own))
         if self.spectral:
-            found.append(sums[:, -self.spectral :] * (1 + degree).rsqrt())
-        return found
+            blocks.append(sums[:, -self.spectral :] * (1 + degree).rsqrt())
+        return blocks
 
 
 def _shares(sums: Tensor) -> Tensor:
@@ -230,9 +230,9 @@ def _spectral(problem: Problem, count: int) -> Tensor:
         basis = back @ (S @ torch.linalg.qr(basis)[0])
     basis = torch.linalg.qr(basis)[0]
     vectors = torch.linalg.svd(S @ basis, full_matrices=False)[2]
-    found = basis @ vectors.t()[:, :count]
+    coordinates = basis @ vectors.t()[:, :count]
     right = 1.0 if P.right is None else P.right[:, None]
-    return found * right * graph.num_nodes**0.5
+    return coordinates * right * graph.num_nodes**0.5
 
 
 def _projection(problem: Problem, hops: int) -> tuple[Tensor, Tensor]:
@@ -255,13 +255,13 @@ def _projection(problem: Problem, hops: int) -> tuple[Tensor, Tensor]:
 
     for _ in range(_ITERATIONS):
         basis = torch.linalg.qr(basis)[0].requires_grad_()
-        found = product(basis)
-        (basis,) = torch.autograd.grad(found, basis, found.detach())  # (P X)ᵀ P X basis
+        directions = product(basis)
+        (basis,) = torch.autograd.grad(directions, basis, directions.detach())  # (P X)ᵀ P X basis
     with torch.no_grad():
         basis = torch.linalg.qr(basis)[0]
         vectors = torch.linalg.svd(product(basis), full_matrices=False)[2]
-        found = basis @ vectors.t()[:, :components]
-        return weights, (found * weights[:, None]).contiguous()
+        directions = basis @ vectors.t()[:, :components]
+        return weights, (directions * weights[:, None]).contiguous()
 
 
 def column_weights(x: Tensor) -> Tensor:
@@ -286,10 +286,10 @@ def mostly_zero(x: Tensor) -> bool:
 def _entries(x: Tensor) -> Tensor:
     """(columns,): how many rows have a number other than 0 there."""
     if in_blocks(x):
-        found = torch.zeros(x.shape[1], dtype=torch.int64)
+        counts = torch.zeros(x.shape[1], dtype=torch.int64)
         for block in x.blocks:
-            found[block.columns] += _entries(block.values)
-        return found
+            counts[block.columns] += _entries(block.values)
+        return counts
     if is_sparse(x):
         return torch.bincount(x.col_indices()[x.values() != 0].long(), minlength=x.shape[1])
     return (x != 0).sum(0)

@@ -62,9 +62,9 @@ class LabelPropagation(Baseline):
         everything = slice(None)
         start = self.labels.rows[propagate.nodes].to(self.prior)
         z = spread(start, self.labels, everything, propagate, self.arguments["spread"])
-        found = (z[:, :-1] + _LITTLE * self.prior) / (z[:, -1:] + _LITTLE)
+        shares = (z[:, :-1] + _LITTLE * self.prior) / (z[:, -1:] + _LITTLE)
         task = find_task(self.arguments["task"])
-        scaled: Tensor = self.output_scale(task.from_shares(found).to(self.prior))
+        scaled: Tensor = self.output_scale(task.from_shares(shares).to(self.prior))
         return scaled
 
 

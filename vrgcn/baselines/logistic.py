@@ -166,11 +166,11 @@ def _mean_squares(problem: Problem, x: Tensor, columns: Tensor, hops: int) -> Te
     generator = torch.Generator().manual_seed(problem.seed)
     signs = torch.randint(0, 2, (x.shape[1], _PROBES), generator=generator).to(x.dtype) * 2 - 1
     rows = times(x, signs * columns[:, None])
-    train, found = problem.graph.train, []
+    train, squares = problem.graph.train, []
     for hop in range(hops + 1):
         rows = mean_and_degree(rows, problem.propagate)[0] if hop else rows
-        found.append(rows[train].square().mean())
-    return torch.stack(found)
+        squares.append(rows[train].square().mean())
+    return torch.stack(squares)
 
 
 def solve(

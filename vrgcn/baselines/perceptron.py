@@ -111,12 +111,12 @@ def fit_perceptron(problem: Problem, hops: int = 2, *, tables: bool = False) -> 
 
 def _drawn(model: Perceptron, dtype: torch.dtype, generator: torch.Generator) -> list[Tensor]:
     """Weights before the first step: uniform, by the number of inputs."""
-    found = []
+    weights = []
     for name in _NAMES:
         shape = getattr(model, name).shape
         if name in ("first", "second"):
             bound = shape[0] ** -0.5
-            found.append((2 * torch.rand(shape, generator=generator, dtype=dtype) - 1) * bound)
+            weights.append((2 * torch.rand(shape, generator=generator, dtype=dtype) - 1) * bound)
         else:
-            found.append(torch.full(shape, float(name == "gain"), dtype=dtype))
-    return found
+            weights.append(torch.full(shape, float(name == "gain"), dtype=dtype))
+    return weights

@@ -84,8 +84,8 @@ class Problem:
         """Return what `make` returned when it was first asked for by this key."""
         if key not in self.made:
             self.made[key] = make()
-        found: T = self.made[key]
-        return found
+        made: T = self.made[key]
+        return made
 
     def check_features(self) -> None:
         """Refuse a graph whose nodes have no features, for baselines that learn from them."""

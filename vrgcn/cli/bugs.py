@@ -35,11 +35,11 @@ def report_bug(error: Exception, words: Sequence[str]) -> None:
 
 
 def _versions() -> str:
-    found = []
+    packages = []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            found.append(f"{name} missing")
+            packages.append(f"{name} missing")
     system = f"Python {platform.python_version()}, {platform.platform()}"
-    return ", ".join([f"vrgcn {__version__}", *found, system])
+    return ", ".join([f"vrgcn {__version__}", *packages, system])

@@ -56,14 +56,14 @@ def _entry(name: str, options: type, summary: str) -> Entry:
 
 
 def _words(flags: Iterable[Flag]) -> tuple[Word, ...]:
-    found: list[Word] = []
+    words: list[Word] = []
     for flag in flags:
         if not flag.positional:
             sentence = flag.text.split(". ")[0].rstrip(".")
-            found.append(Word(flag.flag, sentence, flag.choices))
+            words.append(Word(flag.flag, sentence, flag.choices))
             if flag.kind is bool and flag.default is True:
-                found.append(Word(f"--no-{flag.flag[2:]}", f"Not: {sentence}", ()))
-    return tuple(found)
+                words.append(Word(f"--no-{flag.flag[2:]}", f"Not: {sentence}", ()))
+    return tuple(words)
 
 
 def _first(options: type) -> tuple[str, ...]:

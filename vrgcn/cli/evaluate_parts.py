@@ -25,6 +25,6 @@ def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
         check_size(folder, group)
         check_memory(options.memory)
         run = open_run(options.run, group.device)
-        found = evaluated_graph(run.saved, load_part(folder, group.rank), group)
-        if found is not None:
-            evaluate_nodes(run, *found, split=options.split, out=options.out).print()
+        evaluated = evaluated_graph(run.saved, load_part(folder, group.rank), group)
+        if evaluated is not None:
+            evaluate_nodes(run, *evaluated, split=options.split, out=options.out).print()

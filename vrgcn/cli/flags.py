@@ -140,15 +140,15 @@ def flags_of(options: type) -> tuple[Flag, ...]:
     fields."""
     hints = get_type_hints(options, include_extras=True)
     notes = field_notes(options)
-    found: list[Flag] = []
+    flags: list[Flag] = []
     for field in fields(options):
         hint = hints[field.name]
         if is_dataclass(hint) and isinstance(hint, type):
             made = _default(field)
-            found += [_with_default(flag, made) for flag in flags_of(hint)]
+            flags += [_with_default(flag, made) for flag in flags_of(hint)]
         else:
-            found.append(_flag(field, hint, notes.get(field.name, Note())))
-    return tuple(found)
+            flags.append(_flag(field, hint, notes.get(field.name, Note())))
+    return tuple(flags)
 
 
 def _flag(field: Field[Any], hint: Any, note: Note) -> Flag:

@@ -49,17 +49,17 @@ def run(options: InfoOptions) -> None:
     from vrgcn.pages.terminal import print_table
 
     opened = open_graph(options.dataset, options.graph, options.data_root, verify=options.verify)
-    found = statistics(opened.graph)
+    counted = statistics(opened.graph)
     if options.dataset is not None:
         print(f"{options.dataset}: {find_dataset(options.dataset).description}")
     print_note(opened.note)
     for table in _kinds(opened.graph):
         print_table(table)
-    print_table(_table_1(found))
-    lines = _lines(found, opened.scaling)
+    print_table(_table_1(counted))
+    lines = _lines(counted, opened.scaling)
     if opened.graph.kinds.named:
         del lines["entries"]
-        lines["edges"] = _edges_of_relations(opened.graph, found)
+        lines["edges"] = _edges_of_relations(opened.graph, counted)
     width = max(map(len, lines))
     for heading, text in lines.items():
         print(f"{heading:<{width}}  {text}")

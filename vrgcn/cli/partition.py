@@ -39,10 +39,10 @@ class PartitionOptions(Options):
 
     def checked(self) -> Self:
         """Resolve the graph; raise if the folder exists or METIS is missing."""
-        found = with_graph(self)
+        options = with_graph(self)
         check_new(self.out, "folder")
         check_method(self.method)
-        return found
+        return options
 
 
 def run(options: PartitionOptions) -> None:

@@ -64,5 +64,5 @@ def with_graph(options: T, *, parts: bool = False) -> T:
     dataset, graph = find_source(
         options.dataset, options.graph, options.graph_or_dataset, parts=parts
     )
-    found: T = replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
-    return found
+    named: T = replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
+    return named

@@ -268,13 +268,13 @@ def _gradient_bytes(batches: MiniBatches) -> int:
     """Return the bytes of the tables of gradients: one for each level and relation, of the nodes
     that the relation can end in."""
     setup, first = batches.setup, batches.setup.training.first_table
-    found = 0
+    size = 0
     for level, width in enumerate(setup.training.widths[first:], start=first):
         row = width * batches.histories.dtype.itemsize + 8
         for over in setup.training.levels[level]:
             spans = setup.P[over].spans
-            found += row * (batches.graph.num_nodes if spans is None else len(spans[0]))
-    return found
+            size += row * (batches.graph.num_nodes if spans is None else len(spans[0]))
+    return size
 
 
 def _step_bytes(plan: Plan, setup: Setup, rows: _Rows) -> int:

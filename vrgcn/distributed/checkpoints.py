@@ -96,13 +96,13 @@ class PartCheckpoints(Checkpoints):
         return own or ("a weight or table of another process" if everywhere else None)
 
     def _identify(self) -> dict[str, Any]:
-        found = identity(self.trainer, graph=self.trainer.part.description["graph"])
+        identified = identity(self.trainer, graph=self.trainer.part.description["graph"])
         # Each part has different rows of one matrix.
         setup = self.trainer.minibatches.setup
-        found["run"]["propagation"] = str(setup.rule)
+        identified["run"]["propagation"] = str(setup.rule)
         # The graph's fingerprint is that of the unscaled features.
-        found["run"]["scaling"] = self._scaling
-        return found
+        identified["run"]["scaling"] = self._scaling
+        return identified
 
     @property
     def _scaling(self) -> str:
@@ -180,13 +180,13 @@ class PartCheckpoints(Checkpoints):
         damaged: list[str] = []
         for name in names:
             try:
-                found = self._read(self.folder / name)
+                checkpoint = self._read(self.folder / name)
             except DamagedCheckpointError as error:
                 damaged.append(str(error))
                 continue
             for message in damaged:
                 self.on_note(f"{message}; {name} is used in its place")
-            return found
+            return checkpoint
         if damaged:
             raise DamagedCheckpointError(
                 f"{self.folder} has no checkpoint that is whole: {'; '.join(damaged)}. Training "
@@ -213,16 +213,16 @@ class PartCheckpoints(Checkpoints):
         return replace(parts[0], path=path, state=self._moved(parts))
 
     def _agreed(self, read: Callable[[], _T]) -> _T:
-        found: list[_T] = []
+        results: list[_T] = []
         mine: str | None = None
         try:
-            found.append(read())
+            results.append(read())
         except DamagedCheckpointError as error:
             mine = str(error)
         told = dict.fromkeys(message for message in self.group.everybody(mine) if message)
         if told:
             raise DamagedCheckpointError("; ".join(told))
-        return found[0]
+        return results[0]
 
     def _own_part(self, path: Path) -> Checkpoint | None:
         """Return the part of this process; None if its histories do not belong to exactly our
@@ -260,12 +260,12 @@ class PartCheckpoints(Checkpoints):
 
 
 def _parts_of(path: Path) -> list[Path]:
-    found = sorted(path.glob("part-*"))
-    if not found:
+    parts = sorted(path.glob("part-*"))
+    if not parts:
         raise DamagedCheckpointError(
             f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
         )
-    return found
+    return parts
 
 
 def _all_parts(path: Path) -> list[Checkpoint]:

@@ -120,8 +120,8 @@ class Group:
         numbers[0] = len(rows)
         coming = self.counts(numbers)[:, 0].tolist()
         outgoing = [len(rows), *[0] * (self.size - 1)]
-        found = self.exchange(rows.to(self.device), outgoing, coming, "gather").rows()
-        return list(found.split(coming)) if self.first else []
+        gathered = self.exchange(rows.to(self.device), outgoing, coming, "gather").rows()
+        return list(gathered.split(coming)) if self.first else []
 
     def broadcast(self, value: Any) -> Any:
         """Return the first process's value in all processes: a small plain Python value."""
@@ -133,11 +133,11 @@ class Group:
 
     def everybody(self, value: Any) -> list[Any]:
         """Return a small plain value of each process."""
-        found: list[Any] = [value] * self.size
+        values: list[Any] = [value] * self.size
         if self.size > 1:
             with self._named():
-                dist.all_gather_object(found, value)
-        return found
+                dist.all_gather_object(values, value)
+        return values
 
     def barrier(self) -> None:
         """Wait for all processes."""
@@ -146,13 +146,13 @@ class Group:
     def by_first(self, function: Callable[[], Any]) -> Any:
         """Return the result, small and plain, of a function that only the first process calls. All
         processes raise its error."""
-        found: tuple[bool, Any] = (True, None)
+        result: tuple[bool, Any] = (True, None)
         if self.first:
             try:
-                found = (True, function())
+                result = (True, function())
             except (ValueError, OSError) as error:
-                found = (False, str(error))
-        good, value = self.broadcast(found)
+                result = (False, str(error))
+        good, value = self.broadcast(result)
         if not good:
             raise InputError(value)
         return value
@@ -254,11 +254,11 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
         device = torch.device(device.type, local if device.index is None else device.index)
     patience = timedelta(seconds=timeout)
     try:
-        found, rank, size = next(rendezvous("env://", timeout=patience))
-        job = dist.PrefixStore("vrgcn", found)  # type: ignore[attr-defined]
+        shared, rank, size = next(rendezvous("env://", timeout=patience))
+        job = dist.PrefixStore("vrgcn", shared)  # type: ignore[attr-defined]
         attempt = _agreed_attempt(job, rank, size, timeout)
         # Restarted processes must not find the addresses of those that died.
-        store = dist.PrefixStore(f"vrgcn-{attempt}", found)  # type: ignore[attr-defined]
+        store = dist.PrefixStore(f"vrgcn-{attempt}", shared)  # type: ignore[attr-defined]
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
         monitor = dist.new_group(backend="gloo", timeout=patience)
     except RuntimeError as error:
@@ -268,7 +268,7 @@ def joined(device: torch.device, timeout: float) -> Iterator[Group]:
             f"{named['MASTER_ADDR']}: {str(error).splitlines()[0]}"
         ) from None
     group = Group(rank, size, device, monitor=monitor, store=store, job=job, attempt=attempt)
-    del monitor, store, job, found  # they end when the group releases them
+    del monitor, store, job, shared  # they end when the group releases them
     yield group
     group.leave()  # not after an error: others may not answer any more
 

@@ -142,8 +142,8 @@ class HaloHistories(Histories):
         processes."""
         apart = norm = 0.0
         for key in sorted(self.tables):
-            found = self.halo.difference(self.tables[key], most)
-            apart, norm = apart + found[0], norm + found[1]
+            difference = self.halo.difference(self.tables[key], most)
+            apart, norm = apart + difference[0], norm + difference[1]
         apart, norm = self.halo.group.total(apart, norm)
         return (apart / norm) ** 0.5 if norm else None
 

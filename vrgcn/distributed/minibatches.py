@@ -104,20 +104,20 @@ class PartMiniBatches(MiniBatches):
         if not self.estimator.gradient_history:
             return all_visits(self.nodes)
         levels = [level.values() for level in self.setup.matrices if level]
-        found = reached_visits(self.nodes, self.trained, levels, self.halo)
-        (count,) = self.halo.group.total(found.count)
-        return found.fitted(self.batch_size, int(count))
+        visits = reached_visits(self.nodes, self.trained, levels, self.halo)
+        (count,) = self.halo.group.total(visits.count)
+        return visits.fitted(self.batch_size, int(count))
 
     def steps(self) -> list[tuple[bool, int, list[int]]]:
         """Return for each step of an epoch, the same in all processes: whether it has a backward
         pass, its number among the steps of its kind, and how many nodes each process takes."""
-        found = []
+        steps = []
         for kind, backward in enumerate((True, False)):
             nodes = [share[kind] for share in self.shares]
             count = -(-sum(nodes) // self.batch_size)
             for number in range(count):
-                found.append((backward, number, [_size(n, count, number) for n in nodes]))
-        return found
+                steps.append((backward, number, [_size(n, count, number) for n in nodes]))
+        return steps
 
     def __len__(self) -> int:
         return len(self.steps())

@@ -191,7 +191,7 @@ class _Writer:
     ) -> tuple[list[tuple[Tensor, Tensor | None]], int, int]:
         """Return positions row * count + column, ascending, and values, of runs of own rows.
         turned: with rows and columns exchanged, and only entries whose row is then in the halo."""
-        found, edges, cut = [], 0, 0
+        pieces, edges, cut = [], 0, 0
         for run in chunks(own, _unweighted(A)):
             indptr, entries = A.entries(run)
             rows = torch.repeat_interleave(self.place[run], indptr.diff())
@@ -203,8 +203,8 @@ class _Writer:
                 rows, columns = columns[away], rows[away]
                 values = None if values is None else values[away]
             key, order = torch.sort(rows * count + columns)
-            found.append((key, None if values is None else values[order]))
-        return found, edges, cut
+            pieces.append((key, None if values is None else values[order]))
+        return pieces, edges, cut
 
     def _write_graph(self, folder: Path, own: Tensor, nodes: Tensor, A: CSR) -> None:
         graph = self.graph

@@ -183,8 +183,8 @@ def _check_there(folder: OpenFolder, name: str) -> None:
 def _check_file(folder: OpenFolder, name: str, noted: str | None) -> None:
     _check_there(folder, name)
     with folder.open(name) as file:
-        found = stream_checksum(file)
-    if found != noted:
+        checksum = stream_checksum(file)
+    if checksum != noted:
         raise InputError(
             f"{folder.path / name} is damaged, or of another partition: its checksum is not the "
             f"one that {PARTS} has of it; copy the folders of one partition together"

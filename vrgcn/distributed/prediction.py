@@ -113,9 +113,9 @@ def evaluated_graph(
     outputs, labels, splits, start = [], [], {}, 0
     for name in SPLITS:
         nodes = part.graph.split(name)
-        found = sweeps.outputs(nodes)
-        check_outputs(sweeps.setup.graph, part.nodes[nodes], found, Names())
-        rows = group.gather(found)
+        exact = sweeps.outputs(nodes)
+        check_outputs(sweeps.setup.graph, part.nodes[nodes], exact, Names())
+        rows = group.gather(exact)
         mine = group.gather(known.index_select(0, nodes))
         if group.first:
             outputs.append(torch.cat(rows).cpu())

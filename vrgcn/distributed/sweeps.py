@@ -38,8 +38,8 @@ class PartSweeps:
 
     def outputs(self, nodes: Tensor | None = None) -> Tensor:
         """Return exact outputs (nodes, outputs); of all own nodes if none are named."""
-        found = [outputs for _, outputs in self.stream(nodes)]
-        return torch.cat(found) if found else self._none()
+        chunks = [outputs for _, outputs in self.stream(nodes)]
+        return torch.cat(chunks) if chunks else self._none()
 
     def stream(self, nodes: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the exact outputs in chunks: the nodes, in the requested order, and their

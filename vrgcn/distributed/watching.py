@@ -47,9 +47,9 @@ class PartWatch(Listener):
                 watch.check()
         except StoreChangedError as error:
             mine = str(error)
-        for found in self.group.everybody(mine):
-            if found is not None:
-                raise StoreChangedError(found)
+        for change in self.group.everybody(mine):
+            if change is not None:
+                raise StoreChangedError(change)
 
     def _gone(self, note: str) -> None:
         if self.group.tells("gone"):

@@ -37,10 +37,10 @@ def _found(group: str) -> dict[str, list[EntryPoint]]:
     """The entry points of a group by name, those of one name together."""
     from importlib.metadata import entry_points  # slow, and few commands ask
 
-    found: dict[str, list[EntryPoint]] = {}
+    groups: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=group):
-        found.setdefault(point.name, []).append(point)
-    return dict(sorted(found.items()))
+        groups.setdefault(point.name, []).append(point)
+    return dict(sorted(groups.items()))
 
 
 def plugin_names(group: str) -> list[str]:

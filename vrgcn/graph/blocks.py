@@ -83,12 +83,12 @@ class Blocks(Tensor):
 
     def sparse_columns(self) -> CSR | None:
         """The columns of sparse blocks side by side, for all rows; None where there is none."""
-        found: CSR | None = None
+        beside: CSR | None = None
         for block in self.blocks:
             if block.sparse:
                 own = CSR.from_torch(all_rows(block, self.shape[0]).values)
-                found = own if found is None else found.beside(own)
-        return found
+                beside = own if beside is None else beside.beside(own)
+        return beside
 
     def select_rows(self, nodes: Tensor) -> Blocks:
         """The given rows, in the given order."""
@@ -332,8 +332,8 @@ def _matmul(x: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(f"{tuple(x.shape)} features do not meet {tuple(weight.shape)} weights")
     if not (weight.requires_grad and torch.is_grad_enabled()):
         return _Product.forward(_Nowhere(), weight, x)
-    found: Tensor = _Product.apply(weight, x)
-    return found
+    product: Tensor = _Product.apply(weight, x)
+    return product
 
 
 class _Nowhere:

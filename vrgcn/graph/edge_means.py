@@ -33,17 +33,17 @@ def made_of_edges(graph: Graph, relation: str) -> dict[int, str]:
 def averaged_columns(graph: Graph) -> dict[str, list[str]]:
     """For each relation the columns of its edges whose means are features of nodes; a relation
     whose means are all zero, as those of a predicted one may be, has none."""
-    found: dict[str, list[str]] = {}
+    averaged: dict[str, list[str]] = {}
     if not graph.kinds.named:
-        return found
+        return averaged
     for name in graph.edges:
         made = made_of_edges(graph, name)
         places = torch.tensor(list(made), dtype=torch.int64)
         blocks = Blocks.of(select_columns(graph.features, places)).blocks if made else []
         if any(bool(block.values.to_dense().any()) for block in blocks):
             columns = (user_column(each.partition(".")[2]) for each in made.values())
-            found[name] = [column for column in dict.fromkeys(columns) if column != NONE]
-    return found
+            averaged[name] = [column for column in dict.fromkeys(columns) if column != NONE]
+    return averaged
 
 
 def cannot_follow(averaged: Mapping[str, Sequence[str]], *, advice: bool = True) -> str | None:

@@ -105,11 +105,11 @@ def _check_owners(kinds: Kinds, relations: Iterable[Triple]) -> None:
 def _kept_of_nodes(
     kinds: Kinds, node_columns: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Column]]:
-    found = {}
+    kept = {}
     for kind, columns in node_columns.items():
         kinds.check(kind)
-        found[kind] = read_columns(columns, kinds.sizes[kind])
-    return found
+        kept[kind] = read_columns(columns, kinds.sizes[kind])
+    return kept
 
 
 def _kept_of_edges(
@@ -161,7 +161,7 @@ def stack_features(kinds: Kinds, tables: Mapping[str, Tensor | int]) -> Tensor:
 
 def split_features(kinds: Kinds, features: Tensor) -> dict[str, Tensor | None]:
     """The features of each kind, (nodes of the kind, its columns); None where it has none."""
-    found: dict[str, Tensor | None] = dict.fromkeys(kinds.names)
+    features_of: dict[str, Tensor | None] = dict.fromkeys(kinds.names)
     for kind in kinds.names:
         rows, columns = kinds.range(kind), kinds.columns(kind)
         own = [
@@ -170,10 +170,10 @@ def split_features(kinds: Kinds, features: Tensor) -> dict[str, Tensor | None]:
             if block.row == rows.start and block.column in columns
         ]
         if len(own) == 1:
-            found[kind] = own[0].values
+            features_of[kind] = own[0].values
         elif own:
-            found[kind] = Blocks((len(rows), len(columns)), own)
-    return found
+            features_of[kind] = Blocks((len(rows), len(columns)), own)
+    return features_of
 
 
 def _features(kind: str, given: Any, ids: Any) -> Tensor | int:
@@ -238,14 +238,14 @@ def _column_names(
     """Names of the columns of all kinds, "user.age"; None where no kind names its own."""
     if not columns:
         return None
-    found: list[str] = []
+    titles: list[str] = []
     for kind, x in tables.items():
         width = 0 if isinstance(x, int) else x.shape[1]
         own = columns.get(kind) or [str(column) for column in range(width)]
         if len(own) != width:
             raise InputError(f"kind {kind!r} has {width} feature columns and {len(own)} names")
-        found += [f"{kind}.{column}" for column in own]
-    return found
+        titles += [f"{kind}.{column}" for column in own]
+    return titles
 
 
 def _ids(kinds: Kinds, kind: str, given: Any) -> pa.Array:

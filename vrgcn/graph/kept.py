@@ -98,9 +98,9 @@ def _precedence(columns: Columns, rows: Tensor) -> list[NDArray[Any]]:
     """What decides which of several rows comes first: time, then split."""
     dates = [each.values for each in columns.values() if each.kind == "date"][:1]
     splits = [each.values for each in columns.values() if each.kind == "split"][:1]
-    found = [dates_.nan_to_num(torch.inf) for dates_ in dates]
-    found += [torch.where(split < 0, 3, split) for split in splits]
-    return [each[rows].numpy() for each in found]
+    keys = [dates_.nan_to_num(torch.inf) for dates_ in dates]
+    keys += [torch.where(split < 0, 3, split) for split in splits]
+    return [each[rows].numpy() for each in keys]
 
 
 def aligned(

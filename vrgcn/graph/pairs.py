@@ -78,8 +78,10 @@ class Pairs(PredictedEdges):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"relation": self.relation, "directed": self.directed}
-        return found if self.target is None else found | {"values": len(self.target.classes)}
+        arguments: dict[str, Any] = {"relation": self.relation, "directed": self.directed}
+        return (
+            arguments if self.target is None else arguments | {"values": len(self.target.classes)}
+        )
 
     @property
     def in_no_split(self) -> Tensor:

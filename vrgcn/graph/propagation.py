@@ -277,11 +277,11 @@ def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
     themselves."""
     edges = graph.only(relation)
     if name in RELATION_SIDES:
-        found = _by_sides(name, edges, RELATION_SIDES[name])
+        P = _by_sides(name, edges, RELATION_SIDES[name])
     else:
-        found = build_propagation(name, edges)
+        P = build_propagation(name, edges)
     spans = graph.kinds.range(relation.target), graph.kinds.range(relation.source)
-    return replace(found, spans=spans)
+    return replace(P, spans=spans)
 
 
 PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
@@ -346,13 +346,13 @@ def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
     copied.
     """
     loops = torch.zeros(A.num_rows, dtype=torch.float64)
-    found = False
+    any_loop = False
     for rows, part in row_runs(A):
         at = part.indices == rows[0] + part.row_of_entry
         if at.any():
-            found = True
+            any_loop = True
             loops.index_add_(0, part.indices[at], part.weights(torch.float64)[at])
-    if not found:
+    if not any_loop:
         return A, None
     others = kept_entries(A, A.indices != A.row_of_entry)
     if "transposed" in vars(A):  # known already, and not to be made again

@@ -101,17 +101,17 @@ def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
 
     relations: as they were given; undirected ones have no reverse
     """
-    found: dict[str, Relation] = {}
+    every: dict[str, Relation] = {}
     for relation in relations:
         pair = [relation, relation.reversed()] if relation.has_reverse else [relation]
         for part in pair:
-            if part.name in found:
+            if part.name in every:
                 raise InputError(
                     f"two relations are called {part.name!r}; every relation gets a reverse "
                     f"called {REVERSE}...: give another name to one of them"
                 )
-            found[part.name] = part
-    return found
+            every[part.name] = part
+    return every
 
 
 def shifted(kinds: Kinds, triple: Triple, edges: Tensor) -> Tensor:

@@ -193,9 +193,11 @@ class CSR:
         else:  # SciPy has no half precision
             data = weights.detach().to(full_precision(weights.dtype)).numpy()
         parts = (data, self.indices.numpy(), self.indptr.numpy())
-        found = csr_array(parts, shape=(self.num_rows, self.columns)).tocsc()
-        indptr, rows = (torch.from_numpy(part).long() for part in (found.indptr, found.indices))
-        values = None if weights is None else torch.from_numpy(found.data).to(weights.dtype)
+        by_column = csr_array(parts, shape=(self.num_rows, self.columns)).tocsc()
+        indptr, rows = (
+            torch.from_numpy(part).long() for part in (by_column.indptr, by_column.indices)
+        )
+        values = None if weights is None else torch.from_numpy(by_column.data).to(weights.dtype)
         return CSR(indptr, rows, values, self.num_rows)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
@@ -361,9 +363,9 @@ def _copied_rows(x: Tensor, nodes: Tensor) -> Tensor:
     from scipy.sparse import csr_array  # see `CSR._counted`
 
     parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    found = csr_array(parts, shape=tuple(x.shape))[nodes.numpy()]
-    indptr, indices = (torch.from_numpy(part).long() for part in (found.indptr, found.indices))
-    return _sparse_csr_tensor(indptr, indices, torch.from_numpy(found.data), found.shape)
+    copied = csr_array(parts, shape=tuple(x.shape))[nodes.numpy()]
+    indptr, indices = (torch.from_numpy(part).long() for part in (copied.indptr, copied.indices))
+    return _sparse_csr_tensor(indptr, indices, torch.from_numpy(copied.data), copied.shape)
 
 
 def select_columns(x: Tensor, columns: Tensor) -> Tensor:

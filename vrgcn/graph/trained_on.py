@@ -51,8 +51,8 @@ def note_trained_on(model: nn.Module, trained_on: TrainedOn) -> None:
 
 def find_trained_on(model: nn.Module) -> TrainedOn | None:
     """The note on a model; None for a model that was never trained."""
-    found: TrainedOn | None = getattr(model, _ATTRIBUTE, None)
-    return found
+    noted: TrainedOn | None = getattr(model, _ATTRIBUTE, None)
+    return noted
 
 
 def check_scaled(model: nn.Module, graph: Graph) -> None:

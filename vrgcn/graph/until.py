@@ -64,8 +64,8 @@ class Until:
     @property
     def end(self) -> float:
         """Seconds since 1970 at which the named year, month, day, hour, minute or second ends."""
-        found = _MOMENT.match(self.text.strip())
-        given = [int(part) for part in found.groups() if part is not None] if found else []
+        match = _MOMENT.match(self.text.strip())
+        given = [int(part) for part in match.groups() if part is not None] if match else []
         try:
             return _end(given).timestamp()
         except (ValueError, IndexError, OverflowError):
@@ -141,7 +141,7 @@ def nodes_until(graph: Graph, until: Until, given: str | None) -> Tensor | None:
     """(nodes,) bool: whether a node is there at a moment, by the columns of times that kinds keep.
     Of several dates of a node the first counts; nodes without a date are there. None where no kind
     keeps a time."""
-    found: Tensor | None = None
+    known: Tensor | None = None
     for kind in graph.kinds.names:
         span, columns = graph.kinds.range(kind), graph.kept.get(kind or NODES, {})
         times = [column for column in columns.values() if column.kind == "date"]
@@ -149,7 +149,7 @@ def nodes_until(graph: Graph, until: Until, given: str | None) -> Tensor | None:
             times = [columns[given]]
         for column in times:
             there = until.not_later(column) | ~column.known
-            found = torch.ones(graph.num_nodes, dtype=torch.bool) if found is None else found
-            own = found[span.start : span.stop]
+            known = torch.ones(graph.num_nodes, dtype=torch.bool) if known is None else known
+            own = known[span.start : span.stop]
             own[:] = there if column is times[0] else own | there
-    return found
+    return known

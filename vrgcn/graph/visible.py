@@ -38,7 +38,7 @@ def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str,
     """(entries,) bool of each relation with times, or with nodes that come later: which edges are
     not later. An edge is later if its own time is, or unknown; or if one of its nodes is."""
     there = nodes_until(graph, until, time_column)
-    found: dict[str, Tensor] = {}
+    visible: dict[str, Tensor] = {}
     for name, A in graph.edges.items():
         keep = torch.ones(A.num_entries, dtype=torch.bool)
         times = time_of(graph.kept.get(name, {}), name, time_column, needed=False)
@@ -47,5 +47,5 @@ def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str,
         if there is not None:
             keep &= there[A.indices] & there[A.row_of_entry]
         if times is not None or not bool(keep.all()):
-            found[name] = keep
-    return found
+            visible[name] = keep
+    return visible

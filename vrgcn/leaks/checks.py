@@ -43,10 +43,10 @@ def find_leaks(graph: Graph, budget: Budget = FULL, *, later: Later | None = Non
         of validation and test nodes are read for the question of twins alone
     later: of a split by time, the cut-off and the times of the graph before it was split
     """
-    found = [finding for check in CHECKS for finding in check(graph, budget)]
+    findings = [finding for check in CHECKS for finding in check(graph, budget)]
     if later is not None:
-        found += later_things(graph, later)
-    return sorted(found, key=lambda finding: finding.severity != "high")
+        findings += later_things(graph, later)
+    return sorted(findings, key=lambda finding: finding.severity != "high")
 
 
 def quick_audit(graph: Graph) -> list[Finding]:

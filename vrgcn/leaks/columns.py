@@ -151,5 +151,5 @@ def bins(values: NDArray[np.float64], fitted: NDArray[np.bool_]) -> NDArray[np.i
         known = np.unique(np.quantile(values[fitted], np.arange(1, BINS) / BINS))
     else:
         known = (known[1:] + known[:-1]) / 2
-    found: NDArray[np.int64] = np.searchsorted(known, values, side="right")
-    return found
+    codes: NDArray[np.int64] = np.searchsorted(known, values, side="right")
+    return codes

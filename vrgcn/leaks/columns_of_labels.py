@@ -64,9 +64,9 @@ def columns_that_tell_labels(graph: Graph, budget: Budget) -> Iterator[Finding]:
     width = dense_width(graph, graph.target)
     nodes = sample(graph.train, min(_NODES, rows_within(budget.cells, width)))
     task = find_task(graph.task)
-    found = list(_numbers(graph, nodes) if not task.has_classes else _classes(graph, nodes))
+    columns = list(_numbers(graph, nodes) if not task.has_classes else _classes(graph, nodes))
     best: dict[str, Told] = {}
-    for told in found:
+    for told in columns:
         if told.column not in best or _order(told) > _order(best[told.column]):
             best[told.column] = told
     yield from _judged(graph, list(best.values()), numbers=not task.has_classes)
@@ -92,10 +92,10 @@ def _classes(graph: Graph, nodes: Tensor) -> Iterator[Told]:
     if members is None:
         return
     for feature in dense_features(graph, graph.target, nodes):
-        found = skill_of_bins(bins(feature.values, members.fitted), members)
-        place = int(found.auc.argmax())
+        rule = skill_of_bins(bins(feature.values, members.fitted), members)
+        place = int(rule.auc.argmax())
         name = int(members.names[place])
-        yield Told(feature.column, found.skill, float(found.auc[place]), name)
+        yield Told(feature.column, rule.skill, float(rule.auc[place]), name)
     for block in sparse_features(graph, graph.target, nodes):
         skills, auc = skills_of_presence(block.present, members)
         best = auc.argmax(1)
@@ -118,9 +118,9 @@ def _numbers(graph: Graph, nodes: Tensor) -> Iterator[Told]:
     for feature in dense_features(graph, graph.target, nodes):
         yield Told(feature.column, r2_of_bins(bins(feature.values, fitted), numbers, fitted))
     for block in sparse_features(graph, graph.target, nodes):
-        found = r2_of_presence(block.present, numbers, fitted)
-        for place in np.flatnonzero(found > STRONG / 2).tolist():
-            yield Told(block.titles[place], float(found[place]))
+        r2 = r2_of_presence(block.present, numbers, fitted)
+        for place in np.flatnonzero(r2 > STRONG / 2).tolist():
+            yield Told(block.titles[place], float(r2[place]))
 
 
 def _judged(graph: Graph, found: list[Told], *, numbers: bool) -> Iterator[Finding]:

@@ -53,19 +53,19 @@ def columns_made_of_pairs(graph: Graph, budget: Budget) -> Iterator[Finding]:
         before, after = (part[nodes].double().numpy() for part in (trained, trained + later))
         best: dict[str, float] = {}
         for feature in dense_features(graph, kind, nodes):
-            found = max(
+            correlation = max(
                 _in_both_halves(feature.values, change(after), change(before))
                 for change in (np.asarray, np.log1p)
             )
-            best[feature.column] = max(found, best.get(feature.column, 0.0))
-        for column, found in best.items():
-            if found >= CORRELATION:
+            best[feature.column] = max(correlation, best.get(feature.column, 0.0))
+        for column, correlation in best.items():
+            if correlation >= CORRELATION:
                 yield Finding(
-                    "high" if found >= CERTAIN else "medium",
+                    "high" if correlation >= CERTAIN else "medium",
                     "made of pairs",
                     f"column {column!r} may have been made of all pairs: it tells how many "
                     f"validation and test pairs of {pairs.relation} a node has, a partial "
-                    f"correlation of {found:.2f} or more in both halves of the nodes",
+                    f"correlation of {correlation:.2f} or more in both halves of the nodes",
                     "if so, make it of training pairs only, or import the table without it, "
                     f" {setting('drop', column, command='import')}",
                 )

@@ -42,17 +42,17 @@ def columns_that_tell_splits(graph: Graph, budget: Budget) -> Iterator[Finding]:
     members = Members.make(of, exclusive=True)
     if members is None:
         return
-    found: dict[str, float] = {}
+    skills_of: dict[str, float] = {}
     for feature in dense_features(graph, graph.target, nodes):
         if feature.title.endswith((".seconds", ".sin", ".cos")):
             continue
         skill = skill_of_bins(bins(feature.values, members.fitted), members).skill
-        found[feature.column] = max(skill, found.get(feature.column, 0.0))
+        skills_of[feature.column] = max(skill, skills_of.get(feature.column, 0.0))
     for block in sparse_features(graph, graph.target, nodes):
         skills, _ = skills_of_presence(block.present, members)
         for place in np.flatnonzero(skills >= SKILL).tolist():
-            found[block.titles[place]] = float(skills[place])
-    odd = {column: skill for column, skill in found.items() if skill >= SKILL}
+            skills_of[block.titles[place]] = float(skills[place])
+    odd = {column: skill for column, skill in skills_of.items() if skill >= SKILL}
     for column in sorted(odd, key=lambda name: -odd[name])[:_SHOWN]:
         yield Finding(
             "medium",

@@ -52,16 +52,16 @@ class Later:
             if time_column in columns or any(each.kind == "date" for each in columns.values())
         }
         kinds = {kind or NODES for kind in graph.kinds.names}
-        found = Until(until)
-        return Later(found, frozenset(timed - kinds), bool(timed & kinds), _origins(folder))
+        cut_off = Until(until)
+        return Later(cut_off, frozenset(timed - kinds), bool(timed & kinds), _origins(folder))
 
 
 def _origins(folder: Path | None) -> dict[str, float]:
     if folder is None or not (folder / _RECIPE).is_file():
         return {}
-    found: dict[str, Any] = read_json(folder / _RECIPE)
+    recipe: dict[str, Any] = read_json(folder / _RECIPE)
     origins = {}
-    for table in found.get("tables", [found]):
+    for table in recipe.get("tables", [recipe]):
         kind = f"{table['table']}." if table.get("table") else ""
         for column in table.get("columns", []):
             if "origin" in column:

@@ -66,7 +66,7 @@ def _skill(graph: Graph, nodes: Tensor, places: NDArray[np.float64]) -> float:
     members = members_of(graph, nodes)
     if members is None:
         return 0.0
-    found = skill_of_bins(bins(places, members.fitted), members)
+    rule = skill_of_bins(bins(places, members.fitted), members)
     if members.exclusive:
-        return found.skill
-    return float(2 * found.auc.mean() - 1)
+        return rule.skill
+    return float(2 * rule.auc.mean() - 1)

@@ -52,11 +52,11 @@ def pairs_in_messages(graph: Graph, budget: Budget) -> Iterator[Finding]:
         return
     held = held[sample(torch.arange(len(held)), _PAIRS)]
     for name, A in graph.edges.items():
-        found = _share(A, held, budget)
-        if found is None:
+        repeated = _share(A, held, budget)
+        if repeated is None:
             continue
-        words = "" if found[0] >= found[1] else " in the other direction"
-        share, own = max(found), name == pairs.relation
+        words = "" if repeated[0] >= repeated[1] else " in the other direction"
+        share, own = max(repeated), name == pairs.relation
         if (own and share > 0) or (not own and share >= max(SHARE, _TIMES * _by_chance(A, pairs))):
             yield _carried(pairs, name, share, words)
 

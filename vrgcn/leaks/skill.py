@@ -107,14 +107,14 @@ def _judged(made: Floats, held: Floats, exclusive: bool) -> Skill:
 def _tied(odds: Floats, lacked: Floats, below: Floats) -> Floats:
     """(bins, classes) how many nodes without the class each bin beats, bins of equal odds counting
     half: bins without any node of the first half all have odds 0."""
-    found = below + lacked / 2
+    beaten = below + lacked / 2
     same = np.diff(odds, axis=0) == 0
     for label in same.any(0).nonzero()[0]:
         groups = np.concatenate([[0], np.cumsum(~same[:, label])])
         whole = np.bincount(groups, lacked[:, label])
         before = np.cumsum(whole) - whole
-        found[:, label] = (before + whole / 2)[groups]
-    return found
+        beaten[:, label] = (before + whole / 2)[groups]
+    return beaten
 
 
 def skills_of_presence(present: Any, members: Members) -> tuple[Floats, Floats]:

@@ -86,13 +86,13 @@ class LiveEdges:
         return rows, columns
 
     def _edit_loops(self, edits: Iterable[tuple[int, float | None]], undo: Undo) -> None:
-        found = dict(edits)
-        if not found:
+        loops = dict(edits)
+        if not loops:
             return
         before = self.num_loops
-        nodes = torch.tensor(list(found), dtype=torch.int64)
-        weights = torch.tensor([weight or 0.0 for weight in found.values()])
-        there = torch.tensor([weight is not None for weight in found.values()])
+        nodes = torch.tensor(list(loops), dtype=torch.int64)
+        weights = torch.tensor([weight or 0.0 for weight in loops.values()])
+        there = torch.tensor([weight is not None for weight in loops.values()])
         self.num_loops += int(there.sum()) - int(self.looped[nodes].sum())
         undo.add(lambda: setattr(self, "num_loops", before))
         undo.write(self.loops, nodes, weights.double())

@@ -148,21 +148,21 @@ class Explainer:
         return float(self._task.probabilities(outputs)[0, self._class])
 
     def _without(self, changes: Resolved) -> float:
-        found = self._live._supposed(changes, torch.tensor([self._slot]))
-        return self._of(found)
+        outputs = self._live._supposed(changes, torch.tensor([self._slot]))
+        return self._of(outputs)
 
     def _links(self) -> list[_Link]:
         """Edges of the node, those that weigh most in its averages first."""
-        found: list[tuple[float, _Link]] = []
+        links: list[tuple[float, _Link]] = []
         for name, relation in self._world.relations.items():
             edges = relation.edges
             if relation.target == self._kind:
-                found += self._half(relation, edges.into.rows.row(self._slot), into=True)
+                links += self._half(relation, edges.into.rows.row(self._slot), into=True)
             one = edges.out is edges.into
             if relation.source == self._kind and not one and name != ONLY:
-                found += self._half(relation, edges.out.rows.row(self._slot), into=False)
-        order = sorted(range(len(found)), key=lambda place: (-found[place][0], place))
-        return [found[place][1] for place in order]
+                links += self._half(relation, edges.out.rows.row(self._slot), into=False)
+        order = sorted(range(len(links)), key=lambda place: (-links[place][0], place))
+        return [links[place][1] for place in order]
 
     def _half(
         self, relation: LiveRelation, row: tuple[Any, Any], *, into: bool
@@ -241,19 +241,19 @@ class Explainer:
 
     def _usual(self, width: int) -> Numbers:
         """What a column that is left out holds: the mean of a dense one, nothing of sparse ones."""
-        found = np.zeros(width)
+        usual = np.zeros(width)
         encoder = self._world.known.features[self._kind]
         if isinstance(encoder, RecipeRows):
             own = encoder.usual()
-            found[: len(own)] = own
-            return found
+            usual[: len(own)] = own
+            return usual
         saved, columns = self._live.saved, self._state.raw.columns(self._kind)
         names = self._world.graph.names.features
         alike = saved.features is None or names is None or saved.features == names
         mean = saved.scaling.mean
         if mean is not None and alike and len(mean) == self._world.graph.num_features:
-            found[:] = _dense_mean(saved.scaling)[columns.start : columns.stop]
-        return found
+            usual[:] = _dense_mean(saved.scaling)[columns.start : columns.stop]
+        return usual
 
     def _set(self, row: Numbers, usual: Numbers, places: Sequence[Any]) -> Resolved:
         changed = row.copy()

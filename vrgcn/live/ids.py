@@ -65,11 +65,11 @@ class IdIndex:
             return key if isinstance(key, int) and 0 <= key < self.count else None
         if self._numbers is not None:
             at = int(np.searchsorted(self._numbers, key))
-            found = at < self.count and self._numbers[at] == key
+            there = at < self.count and self._numbers[at] == key
         else:
             at = bisect_left(range(self.count), key, key=self._at)
-            found = at < self.count and self._at(at) == key
-        return int(self._order[at]) if found else None
+            there = at < self.count and self._at(at) == key
+        return int(self._order[at]) if there else None
 
     def id(self, place: int) -> Id:
         """The id at a place."""

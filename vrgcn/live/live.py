@@ -267,9 +267,9 @@ class Live:
             state = self._world.state
             slots = state.alive.nonzero()[:, 0]
             graph = materialise(self._world.graph, state, self._world.ids, bare=True)
-            found = smoothed_outputs(smoothing, self.saved.task, graph, state.outputs[slots])
-            table = found.new_zeros((self._world.slots.total, found.shape[1]))
-            table[slots] = found
+            smoothed = smoothed_outputs(smoothing, self.saved.task, graph, state.outputs[slots])
+            table = smoothed.new_zeros((self._world.slots.total, smoothed.shape[1]))
+            table[slots] = smoothed
             self._smooth = self.version, table
         return self._smooth[1]
 
@@ -324,9 +324,11 @@ class Live:
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "what_if")
         with self._turns:
-            found = self._resolve(checked(changes))
-            new: dict[Any, int] = {k: slot for (of, k), slot in found.added.items() if of == kind}
-            gone = {key for of, key in found.removed if of == kind}
+            resolved = self._resolve(checked(changes))
+            new: dict[Any, int] = {
+                k: slot for (of, k), slot in resolved.added.items() if of == kind
+            }
+            gone = {key for of, key in resolved.removed if of == kind}
             key = self._world.ids[kind].index.key
             slots = []
             for place, node in enumerate(nodes):
@@ -335,7 +337,7 @@ class Live:
                         raise UnknownNodeError(f"there would be no node {node!r}")
                     slot = new.get(key(node))
                     slots.append(slot_of(self._world, kind, node) if slot is None else slot)
-            outputs = self._supposed(found, torch.tensor(slots))
+            outputs = self._supposed(resolved, torch.tensor(slots))
         return self._predictions(kind, nodes, outputs)
 
     def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
@@ -357,10 +359,10 @@ class Live:
     def _explained_kind(self, kind: str | None) -> str:
         if isinstance(self.saved.model, PairModel):
             raise InputError("explain: the model predicts pairs, and no labels of nodes")
-        found = find_kind(kind, self._world.slots, "explain")
-        if found not in self._world.answered:
-            raise RefusedError(f"explain: nodes of kind {found!r} have no predictions", "kind")
-        return found
+        kind_of = find_kind(kind, self._world.slots, "explain")
+        if kind_of not in self._world.answered:
+            raise RefusedError(f"explain: nodes of kind {kind_of!r} have no predictions", "kind")
+        return kind_of
 
     def _supposed(self, changes: Resolved, slots: Tensor) -> Tensor:
         """(slots, width) outputs that changes would lead to. Nothing of them stays."""
@@ -425,20 +427,20 @@ class Live:
         """
         began = time.perf_counter()
         with self._turns.changing(seconds):
-            found = self._resolve(checked(changes))
+            resolved = self._resolve(checked(changes))
             undo = Undo()
             try:
-                computed = self._world.state.apply(found, undo)
-                check_finite(self._world, computed, found)
+                computed = self._world.state.apply(resolved, undo)
+                check_finite(self._world, computed, resolved)
                 if record is not None:
                     record()
             except BaseException:
                 undo.run()
                 raise
-            self._commit(found, computed)
+            self._commit(resolved, computed)
             if self._world.state.wasteful:
                 self._fold()
-        added = [key for _, key in found.added]
+        added = [key for _, key in resolved.added]
         return Applied(added, computed.rows, time.perf_counter() - began)
 
     def check(self, changes: Changes | list[Change] | Change) -> None:

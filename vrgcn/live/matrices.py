@@ -152,9 +152,9 @@ class LiveMatrix:
         if self.into is None or self.out is None or self.sides is None or self.edges is None:
             return None, None, None
         loops = self.edges.loops[nodes]
-        found = self.sides(_SumsOf(self.into.sums[nodes], self.out.sums[nodes], loops))
+        sides = self.sides(_SumsOf(self.into.sums[nodes], self.out.sums[nodes], loops))
         own, left, right = (
-            side.to(self._dtype) if isinstance(side, Tensor) else None for side in found
+            side.to(self._dtype) if isinstance(side, Tensor) else None for side in sides
         )
         return own, left, right
 

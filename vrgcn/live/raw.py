@@ -47,8 +47,8 @@ class RawFeatures:
             row[places] = values
             return row
         place = self._slots.number(slot)
-        found = select_rows(self._graph.features, torch.tensor([place])).to_dense()
-        row[:] = found[0, own.start : own.stop].double().numpy()
+        dense = select_rows(self._graph.features, torch.tensor([place])).to_dense()
+        row[:] = dense[0, own.start : own.stop].double().numpy()
         return row
 
     def set(self, rows: dict[int, Numbers], undo: Undo) -> None:

@@ -42,7 +42,7 @@ def slot_of(world: World, kind: str, node: Any) -> int:
 def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[str, Any]]:
     """Return relation, id, kind and weight of the edges that a node averages, at most so many of
     each relation."""
-    found = []
+    neighbours = []
     for name, relation in world.relations.items():
         halves = [(name, relation.edges.into, relation.target, relation.source)]
         if relation.edges.out is not relation.edges.into and name != ONLY:
@@ -52,7 +52,7 @@ def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[st
                 continue
             columns, weights = half.rows.row(slot)
             for place, other in enumerate(columns[:most].tolist()):
-                found.append(
+                neighbours.append(
                     {
                         "relation": title or None,
                         "kind": theirs or None,
@@ -60,7 +60,7 @@ def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[st
                         "weight": 1.0 if weights is None else float(weights[place]),
                     }
                 )
-    return found
+    return neighbours
 
 
 def new_partners(world: World, model: PairModel, slot: int, top: int) -> list[dict[str, Any]]:

@@ -268,7 +268,7 @@ class Resolver:
         relation, reverse = self._relation(change["relation"], what)
         if relation.frozen:
             raise RefusedError(f"{what}: {relation.frozen}")
-        found = []
+        pairs = []
         for place, row in enumerate(change["rows"]):
             where = f"{what}: row {place}"
             names = relation.columns
@@ -283,8 +283,8 @@ class Resolver:
                 )
                 pair = (source, target) if reverse else (target, source)
                 weight = self._given_weight(row, relation, where) if weights else 1.0
-            found.append((pair, weight, place))
-        return found
+            pairs.append((pair, weight, place))
+        return pairs
 
     def _end(
         self, row: Mapping[str, Any], kind: str, names: Sequence[str], end: str, where: str

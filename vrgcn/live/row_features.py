@@ -60,7 +60,7 @@ class NumberRows:
         self._place = {name: place for place, name in enumerate(names or ())}
 
     def encode(self, rows: Sequence[Row], names: Sequence[Any], what: str) -> Numbers:
-        found = np.zeros((len(rows), self.width))
+        numbers = np.zeros((len(rows), self.width))
         for place, (row, name) in enumerate(zip(rows, names, strict=True)):
             if not self.width and FEATURES not in row:
                 continue
@@ -73,8 +73,8 @@ class NumberRows:
                     f"feature columns, first: {lacking!r}",
                     *(place, lacking),
                 )
-            found[place, columns] = values
-        return found
+            numbers[place, columns] = values
+        return numbers
 
     def encode_part(self, row: Row, name: Any, what: str) -> Part:
         if FEATURES in row:
@@ -107,16 +107,16 @@ class NumberRows:
             array = np.asarray(values)
             if array.dtype.kind in "iufb" and array.ndim == 1 and np.isfinite(array).all():
                 return array.astype(np.float64)
-        found = np.empty(len(values))
+        numbers = np.empty(len(values))
         for place, (key, value) in enumerate(zip(keys, values, strict=True)):
             if isinstance(value, bool | int | float) and abs(value) < inf:
-                found[place] = value
+                numbers[place] = value
                 continue
             raise RefusedError(
                 f"{what}: feature {key!r} of row {name!r} must be a finite number, not {value!r}",
                 *((key,) if isinstance(key, str) else (FEATURES, key)),
             )
-        return found
+        return numbers
 
 
 class RecipeRows:
@@ -153,10 +153,10 @@ class RecipeRows:
                 f"features of the graph were made of: {shown}",
                 *(0, lacking[0]),
             )
-        found = np.zeros((len(rows), self.width))
+        features = np.zeros((len(rows), self.width))
         for encoder, values in self._encoded(encoders, rows, names, what):
-            found[:, self._columns[encoder.column]] = values
-        return found
+            features[:, self._columns[encoder.column]] = values
+        return features
 
     def encode_part(self, row: Row, name: Any, what: str) -> Part:
         known = {encoder.column: encoder for encoder in self._recipe.encoders}
@@ -187,11 +187,11 @@ class RecipeRows:
     def usual(self) -> Numbers:
         """Features of a node that the table lacks, as the import makes them: the mean of every
         dense feature and none of the sparse ones."""
-        found = np.zeros(self.width)
-        found[: self._dense] = self._recipe.mean[: self._dense]
+        features = np.zeros(self.width)
+        features[: self._dense] = self._recipe.mean[: self._dense]
         if self._recipe.marked:
-            found[self._dense - 1] = 0  # the mark itself is no column
-        return found
+            features[self._dense - 1] = 0  # the mark itself is no column
+        return features
 
     def _encoded(
         self, encoders: Sequence[Encoder], rows: Sequence[Row], names: Sequence[Any], what: str
@@ -211,15 +211,15 @@ class RecipeRows:
                 *(0, unread[0].column),
             )
         problems = Problems(table)
-        found = []
+        encoded = []
         for encoder in encoders:
             [(start, batch)] = table.batches([encoder.column])
             one = FeatureColumns(table, [encoder], problems, marked=False)
-            found.append((encoder, one.block(start, batch)))
+            encoded.append((encoder, one.block(start, batch)))
         lines = problems.lines(advice=False)  # what an import could do differently does not help
         if lines:
             raise RefusedError("\n".join(lines), *problems.first)
-        return found
+        return encoded
 
 
 def _array(values: list[Any]) -> pa.Array:

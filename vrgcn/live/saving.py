@@ -81,24 +81,24 @@ def read_description(folder: Path) -> dict[str, Any]:
     file = folder / FILE
     if not file.is_file():
         raise FileNotFoundError(f"{folder} has no {FILE}: it holds no live model")
-    found = read_json(file)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    described = read_json(file)
+    if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise InputError(f"{file} does not say format {FORMAT!r}")
-    if found.get("version") != VERSION:
-        raise InputError(f"{file} has version {found.get('version')!r}, not {VERSION}")
-    if found.pop(CHECKSUM, None) != value_checksum(found):
+    if described.get("version") != VERSION:
+        raise InputError(f"{file} has version {described.get('version')!r}, not {VERSION}")
+    if described.pop(CHECKSUM, None) != value_checksum(described):
         raise InputError(
             f"{file} is damaged, or was changed by hand: its checksum is another; restore {folder} "
             "from a backup"
         )
-    return found
+    return described
 
 
 def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
     """Return the entries of live.json; raise if a byte of the folder is not what was written, or if
     it has tables of another model."""
-    found = read_description(folder)
-    for name, checksum in found["checksums"].items():
+    described = read_description(folder)
+    for name, checksum in described["checksums"].items():
         file = folder / name
         if not file.is_file():
             raise FileNotFoundError(f"{file} is missing: restore {folder} from a backup")
@@ -108,12 +108,12 @@ def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
                 f"{folder} from a backup"
             )
     verify_derived(folder / GRAPH)
-    if found["model"] != fingerprint(saved):
+    if described["model"] != fingerprint(saved):
         raise InputError(
             f"{folder} holds tables of another model: make them anew from the run, or open the "
             "folder with the model that it was saved with"
         )
-    return found
+    return described
 
 
 def open_graph(
@@ -157,8 +157,8 @@ def fingerprint(saved: SavedModel) -> str:
 
 def _files(folder: Path) -> list[str]:
     """The files of a folder and of those in it."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path.relative_to(folder).as_posix() for path in found]
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path.relative_to(folder).as_posix() for path in paths]
 
 
 def _mapped(folder: Path, name: str, rows: int, width: int | None) -> np.ndarray[Any, Any]:

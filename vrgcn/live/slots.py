@@ -65,9 +65,9 @@ class Slots:
 
     def numbers(self) -> Tensor:
         """(slots,) the number that the node of each had in the graph; -1 where it had none."""
-        found = torch.full((self.total,), -1)
-        found[self.of_graph()] = torch.arange(sum(self.sizes.values()))
-        return found
+        numbers = torch.full((self.total,), -1)
+        numbers[self.of_graph()] = torch.arange(sum(self.sizes.values()))
+        return numbers
 
     def number(self, slot: int) -> int:
         """The number that the node of one slot had in the graph."""

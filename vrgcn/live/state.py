@@ -254,7 +254,7 @@ class LiveState:
             changed = (rows[over] for over in relations)
             dirty = self._counting(level + 1, fields, dirty, *of_tables, *changed, *reached)
         nodes = dirty[self._answered[dirty]]
-        found = (
+        chunks = (
             [
                 swept.outputs.cpu()
                 for swept in sweep(self.model, self, nodes, self.tables, keep_averages=True)
@@ -263,7 +263,7 @@ class LiveState:
             if len(nodes)
             else []
         )
-        outputs = torch.cat(found) if found else self.outputs[:0]
+        outputs = torch.cat(chunks) if chunks else self.outputs[:0]
         return Computed(nodes, outputs, (*counts, len(nodes)))
 
     def _write_table(self, level: int, nodes: Tensor, undo: Undo) -> None:
@@ -278,23 +278,25 @@ class LiveState:
 
     def _counting(self, level: int, fields: list[Tensor] | None, *nodes: Tensor) -> Tensor:
         """Return the given nodes that exist and count at a level, ascending."""
-        found = torch.cat(nodes).unique()
-        found = found[self.alive[found]]
-        return found if fields is None else found[torch.isin(found, fields[level])]
+        slots_there = torch.cat(nodes).unique()
+        slots_there = slots_there[self.alive[slots_there]]
+        return (
+            slots_there if fields is None else slots_there[torch.isin(slots_there, fields[level])]
+        )
 
     def _made_matrices(self, saved: SavedModel, graph: Graph) -> dict[Relation, LiveMatrix]:
         rule = propagation_of(saved.model) if saved.propagation is None else saved.propagation
         overs = asked_relations(self.evaluation) or [None]
         rules = rule if isinstance(rule, Mapping) else dict.fromkeys(overs, rule)
-        found: dict[Relation, LiveMatrix] = {}
+        matrices: dict[Relation, LiveMatrix] = {}
         for over, name in rules.items():
             if not isinstance(name, str) or name not in PROPAGATIONS:
                 raise InputError(
                     "a live graph cannot follow a propagation matrix or rule of your own: what a "
                     f"change does to it is not known; models by {', '.join(PROPAGATIONS)} can"
                 )
-            found[over] = self._made_matrix(over, name, graph)
-        return found
+            matrices[over] = self._made_matrix(over, name, graph)
+        return matrices
 
     def _made_matrix(self, over: Relation, rule: str, graph: Graph) -> LiveMatrix:
         if not graph.kinds.named:

@@ -85,12 +85,12 @@ def make_world(
 
 def _kind_ids(graph: Graph, slots: Slots, recipes: Recipes) -> dict[str, KindIds]:
     names = {ONLY: graph.names.nodes, **graph.names.by_kind}
-    found = {}
+    ids = {}
     for kind, size in slots.sizes.items():
         ways = recipes[kind].options.get("tidy_ids") if kind in recipes else None
         tidy = partial(tidied, ways=ways) if ways else None
-        found[kind] = KindIds(IdIndex(names.get(kind), size, tidy), slots.first(kind))
-    return found
+        ids[kind] = KindIds(IdIndex(names.get(kind), size, tidy), slots.first(kind))
+    return ids
 
 
 def _relations(
@@ -103,7 +103,7 @@ def _relations(
         edges = LiveEdges(graph.adjacency, slots, undirected)
         frozen = _OF_EDGES if recipe is not None and recipe.features == "edges" else ""
         return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, _columns(recipe), frozen)}
-    found = {}
+    relations = {}
     averaged = averaged_columns(graph)
     for name, part in graph.given.items():
         recipe = recipes.get(name)
@@ -111,18 +111,18 @@ def _relations(
         columns = _columns(recipe, part.source, part.target)
         own = {name: averaged[name]} if name in averaged else {}
         frozen = cannot_follow(own, advice=False) or ""
-        found[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
-    return found
+        relations[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
+    return relations
 
 
 def _frozen_kinds(graph: Graph, relations: Mapping[str, LiveRelation]) -> dict[str, str]:
     """Why nodes of a kind cannot be added or changed: some of their features are made of columns of
     edges."""
-    found: dict[str, str] = {}
+    frozen: dict[str, str] = {}
     for relation in relations.values():
         if relation.frozen:
-            found |= dict.fromkeys((relation.source, relation.target), relation.frozen)
-    return found
+            frozen |= dict.fromkeys((relation.source, relation.target), relation.frozen)
+    return frozen
 
 
 def _columns(
@@ -141,19 +141,19 @@ def _columns(
 
 
 def _row_features(graph: Graph, state: LiveState, recipes: Recipes) -> dict[str, RowFeatures]:
-    found: dict[str, RowFeatures] = {}
+    by_kind: dict[str, RowFeatures] = {}
     for kind in state.slots.kinds:
         own = state.raw.columns(kind)
         recipe = recipes.get(kind)
         if recipe is not None and recipe.features == "columns":
-            found[kind] = RecipeRows(recipe, len(own))
+            by_kind[kind] = RecipeRows(recipe, len(own))
             continue
         names = graph.names.features
         mine = None if names is None else names[own.start : own.stop]
         if mine is not None and kind != ONLY:
             mine = [name.removeprefix(f"{kind}.") for name in mine]
-        found[kind] = NumberRows(len(own), mine)
-    return found
+        by_kind[kind] = NumberRows(len(own), mine)
+    return by_kind
 
 
 def check_finite(world: World, computed: Computed, changes: Resolved) -> None:

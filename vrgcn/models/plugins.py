@@ -69,8 +69,8 @@ def make_plugin(
 
 def made_by(model: nn.Module) -> MadeBy | None:
     """Return the plug-in that made a model; None for any other model."""
-    found = getattr(model, _ATTRIBUTE, None)
-    return found if isinstance(found, MadeBy) else None
+    maker = getattr(model, _ATTRIBUTE, None)
+    return maker if isinstance(maker, MadeBy) else None
 
 
 def is_plugin_model(name: str) -> bool:

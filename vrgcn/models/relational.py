@@ -262,18 +262,18 @@ class RelationalModel(nn.Module):
         given = x
         if self.encoder is not None and self.transform_first:
             given = self.encoder(x)
-        found: dict[str, Part] = {}
+        reached: dict[str, Part] = {}
         for over in self.used[0]:
             if self.kinds[self.sources[over]]:
                 rows, y = propagate.reached(given, over)
-                found[over] = rows, self._encoded(y)
-        own = propagate.own(given) if found else given
+                reached[over] = rows, self._encoded(y)
+        own = propagate.own(given) if reached else given
         for table in self.rows:
             assert isinstance(table, NodeTable)
             overs = [over for over in self.used[0] if self.sources[over] == table.kind]
             for over, (rows, y) in zip(overs, propagate.tables(table.rows, overs), strict=True):
-                found[over] = (rows, found[over][1] + y) if over in found else (rows, y)
-        return self._with_rows(own, propagate), [found[over] for over in self.used[0]]
+                reached[over] = (rows, reached[over][1] + y) if over in reached else (rows, y)
+        return self._with_rows(own, propagate), [reached[over] for over in self.used[0]]
 
     def _encoded(self, x: Tensor) -> Tensor:
         if self.encoder is None or self.transform_first:
@@ -309,8 +309,8 @@ def num_columns(arguments: Mapping[str, Any]) -> int | None:
     nothing tells."""
     if "kinds" in arguments:
         return sum(arguments["kinds"].values())
-    found: int | None = arguments.get("in_features")
-    return found
+    columns: int | None = arguments.get("in_features")
+    return columns
 
 
 RELATIONAL: dict[str, type[RelationalModel]] = {
@@ -323,12 +323,12 @@ def used_relations(
     relations: Sequence[Sequence[str]], targets: Iterable[str], layers: int
 ) -> list[list[str]]:
     """For each layer, the names of the relations that outputs of the targets depend on."""
-    needed, found = set(targets), []
+    needed, used = set(targets), []
     for _ in range(layers):
         into = [one for one in relations if one[2] in needed]
-        found.append(["-".join(one) for one in into])
+        used.append(["-".join(one) for one in into])
         needed |= {one[0] for one in into}
-    return found[::-1]
+    return used[::-1]
 
 
 def build_relational(

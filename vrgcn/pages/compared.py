@@ -43,8 +43,8 @@ class Compared:
     @property
     def rows(self) -> list[list[str]]:
         return [
-            [title, *(metric.text(found[key]) for key, metric in self.metrics.items())]
-            for title, found in self.scores.items()
+            [title, *(metric.text(numbers[key]) for key, metric in self.metrics.items())]
+            for title, numbers in self.scores.items()
         ]
 
     @property
@@ -90,15 +90,15 @@ def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Met
 
     scores: by title, MODEL among them, and by the name of a metric
     """
-    found: dict[str, list[str]] = {}
+    winners: dict[str, list[str]] = {}
     for key, metric in metrics.items():
         best = MODEL
         for title in scores:
             if metric.better(scores[title][key], scores[best][key]):
                 best = title
         if best != MODEL:
-            found.setdefault(best, []).append(metric.title)
+            winners.setdefault(best, []).append(metric.title)
     return [
         f"{rule} does better than the model by {', '.join(titles)}"
-        for rule, titles in found.items()
+        for rule, titles in winners.items()
     ]

@@ -44,11 +44,11 @@ def rows(deviations: dict[str, Deviation]) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            "reference" if name == REFERENCE else bias_text(found),
-            share(found.std),
-            share(found.error),
+            "reference" if name == REFERENCE else bias_text(deviation),
+            share(deviation.std),
+            share(deviation.error),
         )
-        for name, found in deviations.items()
+        for name, deviation in deviations.items()
     ]
 
 
@@ -63,8 +63,10 @@ def gradient_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
         (
             name,
             *(
-                share(found.std) if name == REFERENCE else f"{bias_text(found)}, {share(found.std)}"
-                for found in measured.gradients.layers.values()
+                share(deviation.std)
+                if name == REFERENCE
+                else f"{bias_text(deviation)}, {share(deviation.std)}"
+                for deviation in measured.gradients.layers.values()
             ),
         )
         for name, measured in diagnosis.estimators.items()
@@ -124,8 +126,8 @@ def print_diagnosis(diagnosis: Diagnosis, advice: list[Advice]) -> None:
     print(conditions(diagnosis))
     print_table(_table(diagnosis))
     if diagnosis.estimators[REFERENCE].gradients.known:
-        columns, found = gradient_columns(diagnosis), gradient_rows(diagnosis)
-        print_table(text_table(GRADIENT_TITLE, columns, found))
+        columns, lines = gradient_columns(diagnosis), gradient_rows(diagnosis)
+        print_table(text_table(GRADIENT_TITLE, columns, lines))
     if diagnosis.staleness:
         title = "histories of a minibatch"
         print_table(text_table(title, STALENESS_COLUMNS, staleness_rows(diagnosis)))
@@ -194,9 +196,9 @@ def deviation_panels(diagnosis: Diagnosis) -> list[Panel]:
 
 def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
     places = range(len(deviations))
-    found = list(deviations.values())
-    axes.bar([p - 0.2 for p in places], [d.bias for d in found], 0.4, label="bias")
-    axes.bar([p + 0.2 for p in places], [d.std for d in found], 0.4, label="noise")
+    every = list(deviations.values())
+    axes.bar([p - 0.2 for p in places], [d.bias for d in every], 0.4, label="bias")
+    axes.bar([p + 0.2 for p in places], [d.std for d in every], 0.4, label="noise")
     floors = [math.nan if n == REFERENCE else d.floor for n, d in deviations.items()]
     axes.plot(
         [p - 0.2 for p in places],
@@ -209,7 +211,7 @@ def _draw_deviations(deviations: dict[str, Deviation], axes: Any) -> None:
     axes.set_xticks(list(places), list(deviations), rotation=30, ha="right")
     axes.set_ylabel("relative to the exact value")
     axes.grid(visible=False, axis="x")
-    spread_widely([value for d in found for value in (d.bias, d.std)], axes)
+    spread_widely([value for d in every for value in (d.bias, d.std)], axes)
 
 
 def staleness_panels(name: str, table: Staleness) -> list[Panel]:

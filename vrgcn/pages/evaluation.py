@@ -140,11 +140,11 @@ def _show_numbers(evaluated: _Evaluated, picture: Path, shown: list[str | Table]
     """Show RMSE, MAE and R2 of every split, and draw one split; return the entries of the file."""
     metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
     scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
-    by_metric = {metrics[name]: found for name, found in scores.items()}
+    by_metric = {metrics[name]: by_split for name, by_split in scores.items()}
     shown += _lines_of_splits(evaluated.graph, by_metric)
     outputs, labels = evaluated.of_split()
     draw_predicted(outputs[:, 0], labels, picture, evaluated.title)
-    return {name: _known(found) for name, found in scores.items()}
+    return {name: _known(by_split) for name, by_split in scores.items()}
 
 
 def _show_classes(evaluated: _Evaluated, picture: Path, shown: list[str | Table]) -> dict[str, Any]:
@@ -221,7 +221,9 @@ def _lines_of_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]]) 
     """Return a line for each split: the scores, and the number of nodes."""
     lines = []
     for name in next(iter(scores.values())):
-        texts = [f"{metric.title} {metric.text(found[name])}" for metric, found in scores.items()]
+        texts = [
+            f"{metric.title} {metric.text(by_split[name])}" for metric, by_split in scores.items()
+        ]
         count = counted(len(graph.split(name)), "node")
         lines.append(f"{name:<5}  {'  '.join(texts)}  ({count})")
     return lines

@@ -101,8 +101,8 @@ def explain(
 def write_explanations(explanations: Sequence[Explanation], path: Path, top: int) -> None:
     """Write explanations to a page, a picture or JSON, as the ending says."""
     if path.suffix == ".json":
-        found = [explanation.to_dict() for explanation in explanations]
-        write_text(path, json.dumps(found, indent=2) + "\n")
+        dicts = [explanation.to_dict() for explanation in explanations]
+        write_text(path, json.dumps(dicts, indent=2) + "\n")
         return
     check_drawing()
     if path.suffix in PAGES:
@@ -147,12 +147,12 @@ def draw_effects(explanations: Sequence[Explanation]) -> Any:
         len(explanations), 3, squeeze=False, height_ratios=[most + 2 for most in tallest]
     )
     for axes, explanation in zip(grid, explanations, strict=True):
-        found = sorts(explanation)
+        named = sorts(explanation)
         for place, one in enumerate(axes):
-            if place >= len(found):
+            if place >= len(named):
                 one.set_visible(False)
                 continue
-            name, effects = found[place]
+            name, effects = named[place]
             shown = effects.effects[:_SHOWN][::-1]
             places = range(len(shown))
             colours = [_LESS if effect.change < 0 else _MORE for effect in shown]

@@ -27,9 +27,9 @@ class Spot(NamedTuple):
 def spots(figure: Any) -> list[Spot]:
     """Return the points of lines and the tops of bars of a matplotlib figure, thinned to MOST."""
     figure.draw_without_rendering()  # positions are known only after this
-    found = [spot for axes in figure.axes for spot in _of_axes(axes)]
-    every = -(-len(found) // MOST)
-    return found[::every] if every > 1 else found
+    all_spots = [spot for axes in figure.axes for spot in _of_axes(axes)]
+    every = -(-len(all_spots) // MOST)
+    return all_spots[::every] if every > 1 else all_spots
 
 
 def _of_axes(axes: Any) -> Iterator[Spot]:

@@ -70,30 +70,30 @@ class Trust:
             "brier_before": self.plain_brier,
             "log_loss": self.log_loss,
             "log_loss_before": self.plain_log_loss,
-            "coverage": {f"{c:g}": asdict(found) for c, found in self.coverage.items()},
-            "coverage_groups": [asdict(found) for found in self.groups],
+            "coverage": {f"{c:g}": asdict(covered) for c, covered in self.coverage.items()},
+            "coverage_groups": [asdict(covered) for covered in self.groups],
             "threshold": None if self.threshold is None else asdict(self.threshold),
         }
 
     def lines(self, split: str) -> list[str]:
         """Return sentences for a person. split: that the nodes belong to"""
-        found = [self._probabilities()] if self.reliability is not None else []
+        sentences = [self._probabilities()] if self.reliability is not None else []
         for promised, one in self.coverage.items():
             size = f"{one.size:.3g}"
             what = f"intervals are {size} wide"
             if self.reliability is not None:
                 what = f"sets hold {size} {'class' if size == '1' else 'classes'}"
-            found.append(
+            sentences.append(
                 f"{what} on average and cover {one.share:.1%} of {split} nodes (promised: "
                 f"{promised:.0%})"
             )
         if self.threshold is not None:
             t = self.threshold
-            found.append(
+            sentences.append(
                 f"second class from probability {t.threshold:.3f} on: precision {t.precision:.3f}, "
                 f"recall {t.recall:.3f}, F1 {t.f1:.3f} ({t.plain_f1:.3f} from 0.5 on)"
             )
-        return found
+        return sentences
 
     def _probabilities(self) -> str:
         assert self.reliability is not None
@@ -157,19 +157,19 @@ def _coverage(
     labels: Tensor,
     nodes: Tensor,
 ) -> tuple[dict[float, Covered], float | None, list[Covered]]:
-    found: dict[float, Covered] = {}
+    covered: dict[float, Covered] = {}
     promised, groups = None, []
     for wanted in COVERAGES if len(calibration.scores) else ():
         try:
             region = calibration.region(task, wanted)
         except ValueError:  # too few nodes to promise as much
             continue
-        found[wanted] = coverage_of(task, outputs, labels, region, {})[0]
+        covered[wanted] = coverage_of(task, outputs, labels, region, {})[0]
         if wanted == 0.9:
             degrees = graph.adjacency.counts[nodes]
             named = _by_class(task, saved, labels) | by_degree(degrees)
             promised, groups = wanted, coverage_of(task, outputs, labels, region, named)[1:]
-    return found, promised, groups
+    return covered, promised, groups
 
 
 def _by_class(task: Task, saved: SavedModel, labels: Tensor) -> dict[str, Tensor]:

@@ -162,12 +162,12 @@ def _parameters(model: nn.Module) -> dict[str, bool]:
     described: Any = getattr(model, "signature", None)  # PyG's Sequential
     if hasattr(described, "param_dict"):
         return dict.fromkeys(described.param_dict, True)
-    found = {}
+    parameters = {}
     for name, one in inspect.signature(model.forward).parameters.items():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
-        found[name] = one.default is one.empty
-    return found
+        parameters[name] = one.default is one.empty
+    return parameters
 
 
 def _arguments(

@@ -66,20 +66,20 @@ class KindsPass(Pass):
 
     def outputs(self, outputs: Any) -> Tensor:
         target = self.kinds.target
-        found = outputs
+        values = outputs
         if isinstance(outputs, Mapping):
             if target not in outputs:
                 raise InputError(
                     f"the model returned {', '.join(map(str, outputs))}, and the labels are of "
                     f"{target!r}"
                 )
-            found = outputs[target]
-        found = super().outputs(found)
+            values = outputs[target]
+        values = super().outputs(values)
         assert target is not None
         # Other kinds are visited too, and their outputs are asked for by nobody.
         places = self.places[target]
-        rows = found.new_zeros((self.propagate.rows, *found.shape[1:]))
-        return rows.index_copy(0, places, found[: len(places)])
+        rows = values.new_zeros((self.propagate.rows, *values.shape[1:]))
+        return rows.index_copy(0, places, values[: len(places)])
 
     def replacement(self, module: nn.Module) -> Callable[..., Any] | None:
         if is_layer(module):

@@ -44,10 +44,10 @@ class VRGCNClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             they had then; other rows must be given theirs
         """
         outputs = self._outputs(X, edge_index, edge_weight)
-        found = self._fitted_task().predicted(outputs).numpy()
-        if found.ndim == 2:
-            return found.astype(np.int64)
-        chosen: NDArray[Any] = self.classes_[found]
+        predicted = self._fitted_task().predicted(outputs).numpy()
+        if predicted.ndim == 2:
+            return predicted.astype(np.int64)
+        chosen: NDArray[Any] = self.classes_[predicted]
         return chosen
 
     def predict_proba(

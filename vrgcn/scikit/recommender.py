@@ -114,14 +114,14 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
             if given is not None
         }
         made = Graph.from_tables(tables, {TRIPLE: pairs.set_axis([*KINDS], axis=1)})
-        found = self._settings()
+        settings = self._settings()
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
                 "validation_fraction must be at least 0 and below 1, not "
                 f"{self.validation_fraction}"
             )
         share = self.validation_fraction
-        spec = TargetSpec(RELATION, (1 - share, share, 0.0), found.train.seed)
+        spec = TargetSpec(RELATION, (1 - share, share, 0.0), settings.train.seed)
         graph = open_target(spec, made)
         held = pairs_of(graph)
         if share and not len(held.val):
@@ -129,13 +129,13 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction={share} of {len(held.train)} pairs is none: give more"
             )
         graph, _ = scale_graph(graph, suitable_scaling(graph.features))
-        job = found.settled(graph).prepare(graph)
+        job = settings.settled(graph).prepare(graph)
         self.result_ = job.train(verbose=self.verbose)  # type: ignore[misc]
         assert isinstance(job.model, PairModel)
         self.model_ = job.model  # type: ignore[misc]
         self.graph_ = graph  # type: ignore[misc]
         self.columns_ = columns  # type: ignore[misc]
-        self.metric_ = found.train.metric or "ndcg@20"  # type: ignore[misc]
+        self.metric_ = settings.train.metric or "ndcg@20"  # type: ignore[misc]
         self.n_iter_ = len(self.result_.curve)  # type: ignore[misc]
         self.n_features_in_ = 2  # type: ignore[misc]
         self._embeddings: Tensor | None = None
@@ -179,8 +179,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
             self._places(frame.iloc[:, end].tolist(), f"X, column {name!r}", end)
             for end, name in enumerate(frame.columns)
         ]
-        found: NDArray[np.float32] = scorer.score(torch.from_numpy(np.stack(ends, axis=1))).numpy()
-        return found
+        scores: NDArray[np.float32] = scorer.score(torch.from_numpy(np.stack(ends, axis=1))).numpy()
+        return scores
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return how high held-out pairs rank among all items that were not seen with their users:
@@ -252,8 +252,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         """(ids,) nodes; -1 for ids that `fit` did not know."""
         kinds = self.graph_.kinds
         own = self.graph_.names.ids_of(kind).cast(pa.string())
-        found = pc.index_in(pa.array([str(i) for i in ids], pa.string()), value_set=own)
-        places = found.fill_null(-1).to_numpy().astype(np.int64)
+        numbers = pc.index_in(pa.array([str(i) for i in ids], pa.string()), value_set=own)
+        places = numbers.fill_null(-1).to_numpy().astype(np.int64)
         return np.where(places < 0, -1, places + kinds.range(kind).start)
 
 

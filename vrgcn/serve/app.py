@@ -108,8 +108,8 @@ class _Routes:
     async def read(self, request: Request) -> Response:
         count = whole(request, "neighbours", NEIGHBOURS, 0, 50)
         read = partial(self.service.read, *_node(request), count)
-        found = read(kept=True)  # from tables, at once; what has to be computed has a thread
-        return answer(found or await self._computed(read))
+        known = read(kept=True)  # from tables, at once; what has to be computed has a thread
+        return answer(known or await self._computed(read))
 
     async def recommend(self, request: Request) -> Response:
         count = whole(request, "k", 20, 1, 1000)

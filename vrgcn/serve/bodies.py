@@ -40,13 +40,13 @@ async def read_body(request: Request, schema: Schema, limits: Limits) -> dict[st
         raise ProblemError(415, text, "Content-Type")
     body = await _bytes(request, limits.body)
     try:
-        found = json.loads(body.decode(), parse_constant=_no_number)
+        value = json.loads(body.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise ProblemError(400, f"the body is not JSON: {reason}") from None
-    check(found, schema)
-    assert isinstance(found, dict)
-    return found
+    check(value, schema)
+    assert isinstance(value, dict)
+    return value
 
 
 async def _bytes(request: Request, most: int) -> bytes:

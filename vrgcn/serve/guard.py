@@ -107,5 +107,5 @@ class Guard:
 
 def _host(text: str) -> str:
     """The name in a Host header, without its port; "" if the header is malformed."""
-    found = _HOST.fullmatch(text)
-    return "" if found is None else (found[1] or found[2]).lower()
+    match = _HOST.fullmatch(text)
+    return "" if match is None else (match[1] or match[2]).lower()

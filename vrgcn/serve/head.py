@@ -69,8 +69,8 @@ class HeadFile:
             with new_file(path) as file:
                 file.write(_block(0, new) + _block(1, new))
         data = path.read_bytes()
-        found = [_read(path, data[start : start + BLOCK]) for start in (0, BLOCK)]
-        there = [block for block in found if block is not None]
+        heads = [_read(path, data[start : start + BLOCK]) for start in (0, BLOCK)]
+        there = [block for block in heads if block is not None]
         if not there:
             raise DamagedError(f"{path} is damaged: neither of its blocks is whole", path.parent)
         self.whole = len(there) == 2 and len(data) == 2 * BLOCK
@@ -118,10 +118,10 @@ def _read(path: Path, block: bytes) -> tuple[int, JournalHead] | None:
     text, digest = block[:-_DIGEST], block[-_DIGEST:]
     if len(block) != BLOCK or digest != _digest(text):
         return None
-    found = json.loads(text)
-    if (found.pop("format"), version := found.pop("version")) != (FORMAT, VERSION):
+    described = json.loads(text)
+    if (described.pop("format"), version := described.pop("version")) != (FORMAT, VERSION):
         raise InputError(f"{path} has version {version}; this vrgcn reads version {VERSION}")
-    return found.pop("turn"), JournalHead(**found)
+    return described.pop("turn"), JournalHead(**described)
 
 
 def _digest(text: bytes) -> bytes:

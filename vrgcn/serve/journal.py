@@ -191,10 +191,10 @@ class Journal:
         line = self._first
         with open(self.path, "rb") as file:
             for text in file:
-                found = _parsed(text, line)
-                if found is None:
+                parsed = _parsed(text, line)
+                if parsed is None:
                     return
-                line = found
+                line = parsed
                 yield line
 
     @property
@@ -252,8 +252,8 @@ class Journal:
 def _new(folder: Path, model: str) -> JournalHead:
     """The head of a new journal. Refuses a folder in which there was one."""
     for name in ("journal*", "state*"):
-        for found in sorted(folder.glob(name)):
-            raise DamagedError(f"{folder / FILE} is missing, and {found.name} is there", folder)
+        for left in sorted(folder.glob(name)):
+            raise DamagedError(f"{folder / FILE} is missing, and {left.name} is there", folder)
     identity = uuid.uuid4().hex
     begin = _digest(f"{identity} {model}")
     return JournalHead(identity, model, 0, None, begin, 0, begin)
@@ -265,8 +265,8 @@ def _log(folder: Path, number: int) -> Path:
 
 def _logs(folder: Path) -> Iterator[tuple[int, Path]]:
     for path in sorted(folder.iterdir()):
-        if found := _LOG.fullmatch(path.name):
-            yield int(found[1]), path
+        if match := _LOG.fullmatch(path.name):
+            yield int(match[1]), path
 
 
 def _written(before: _Line, number: int, key: str, body: str) -> tuple[bytes, _Line]:

@@ -53,8 +53,8 @@ class Metrics:
         with self._lock:
             for name, counts in self._counts.items():
                 lines += _head(name, self._help[name], "counter")
-                found = counts or {(): 0}
-                lines += [f"{name}{_shown(labels)} {value:g}" for labels, value in found.items()]
+                values = counts or {(): 0}
+                lines += [f"{name}{_shown(labels)} {value:g}" for labels, value in values.items()]
             lines += self._histogram("vrgcn_request_seconds", "Seconds from request to answer.")
         for name, value in self._gauges.items():
             lines += [*_head(name, self._help[name], "gauge"), f"{name} {value():g}"]

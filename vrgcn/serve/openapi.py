@@ -67,10 +67,10 @@ def _operation(
     ok = {"description": answers, "content": {media: {"schema": {}}}}
     error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     refused = {code: {"description": _ERRORS[code], "content": error} for code in errors}
-    found: dict[str, Any] = {"summary": text, "responses": {success: ok, **refused}}
+    operation: dict[str, Any] = {"summary": text, "responses": {success: ok, **refused}}
     if parameters:
-        found["parameters"] = list(parameters)
-    return found
+        operation["parameters"] = list(parameters)
+    return operation
 
 
 _READ = ("401", "404", "422", "503")
@@ -158,7 +158,7 @@ def openapi(token: bool, bodies: Bodies) -> dict[str, Any]:
             }
         },
     }
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "vrgcn serve",
@@ -169,19 +169,21 @@ def openapi(token: bool, bodies: Bodies) -> dict[str, Any]:
         "components": {"schemas": {"Error": error}},
     }
     if token:
-        found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
-    return found
+        description["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer"}
+        }
+        description["security"] = [{"token": []}]
+    return description
 
 
 def _paths(bodies: Bodies) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, Any]] = {}
     for path, operations in _PATHS.items():
         for method, operation in operations.items():
             schema = bodies.get((method.upper(), path))
             body = {} if schema is None else {"requestBody": _body(schema)}
-            found.setdefault(path, {})[method] = {**operation, **body}
-    return found
+            paths.setdefault(path, {})[method] = {**operation, **body}
+    return paths
 
 
 def docs_page(token: bool, bodies: Bodies) -> str:

@@ -21,18 +21,18 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, so that a taken port is an error before anything is loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends small answers at once instead of 40 ms later.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
+        listener.bind((host, port))
     except OSError as error:
-        found.close()
+        listener.close()
         raise InputError(
             f"cannot listen at {setting('host', host)} {setting('port', port)}: {error.strerror}; "
             "give another port"
         ) from None
-    found.listen(1024)
-    return found
+    listener.listen(1024)
+    return listener
 
 
 def serve(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:

@@ -108,24 +108,24 @@ class Service:
             return kept[1]
         if not compute:
             return None
-        found = [
+        effects = [
             {"id": each.id, "kind": each.kind, "effect": -each.change}
             for each in self.live.influence(node, kind, INFLUENTIAL).effects
         ]
         if len(self._effects) >= _KEPT:
             self._effects.clear()
-        self._effects[node, kind] = when, found
-        return found
+        self._effects[node, kind] = when, effects
+        return effects
 
     def _without_effects(self, node: str, kind: str | None, most: int) -> list[dict[str, Any]]:
-        found = self.live.neighbours(node, kind, most)[:most]
-        return [{"id": each["id"], "kind": each["kind"], "effect": None} for each in found]
+        neighbours = self.live.neighbours(node, kind, most)[:most]
+        return [{"id": each["id"], "kind": each["kind"], "effect": None} for each in neighbours]
 
     def _named(self, node: Any, kind: str | None) -> dict[str, Any]:
         """The node as answers name it: its id as the graph has it, and the kind that was asked
         for."""
-        found = {"id": self.live.id(node, kind)}
-        return found if kind is None else {**found, "kind": kind}
+        named = {"id": self.live.id(node, kind)}
+        return named if kind is None else {**named, "kind": kind}
 
     def explain(self, node: str, kind: str | None) -> dict[str, Any]:
         """Return what leaving out each edge, neighbour and column would change."""
@@ -135,9 +135,9 @@ class Service:
     def recommend(self, node: str, kind: str | None, count: int) -> dict[str, Any]:
         """Return the best new partners of a node."""
         with refusals():
-            found = self.live.recommend(node, count, kind)
+            partners = self.live.recommend(node, count, kind)
             named = self._named(node, self.live.source_kind)
-        return {**named, "change": self.number, "recommended": found}
+        return {**named, "change": self.number, "recommended": partners}
 
     def what_if(
         self, changes: list[dict[str, Any]], ids: list[Any], kind: str | None

@@ -52,15 +52,15 @@ def choose_average(
     total: Tensor | None = None
     best: tuple[float, dict[str, float]] | None = None
     for count in range(1, rounds + 1):
-        found: tuple[float, str] | None = None
+        added_best: tuple[float, str] | None = None
         # Chosen members come first: of equal scores the first is taken.
         for name in sorted(names, key=lambda name: name not in added):
             sums = shares[name] if total is None else total + shares[name]
             value = score(sums / count)
-            if found is None or better(value, found[0]):
-                found = value, name
-        assert found is not None
-        value, name = found
+            if added_best is None or better(value, added_best[0]):
+                added_best = value, name
+        assert added_best is not None
+        value, name = added_best
         added[name] += 1
         total = shares[name] if total is None else total + shares[name]
         weights = {each: added[each] / count for each in names if each in added}

@@ -30,15 +30,15 @@ def ranked(trials: Sequence[Tried], better: Better, *, pruned: bool = False) -> 
     pruned: with those that were pruned
     """
     states = ("complete", "pruned") if pruned else ("complete",)
-    found: list[Tried] = []
+    order: list[Tried] = []
     for trial in trials:
         if trial.state in states and trial.val is not None:
             place = next(
-                (n for n, other in enumerate(found) if better(trial.val, other.val or 0.0)),
-                len(found),
+                (n for n, other in enumerate(order) if better(trial.val, other.val or 0.0)),
+                len(order),
             )
-            found.insert(place, trial)
-    return found
+            order.insert(place, trial)
+    return order
 
 
 def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOWN) -> Table:

@@ -257,18 +257,18 @@ class Search:
         lacking: dict[str, Any] = dict.fromkeys(_ROWLESS.get(self._model(values), ()), False)
         if values.get("negative_sampling", "shared") != "shared":
             lacking["negatives"] = 1
-        found = self.given.changed(values | lacking)
-        train, lifted = found.train, found.model.decoder == "lift"
-        if lifted and (found.model.model, train.loss, train.negative_sampling) != _LIFT:
-            found = found.changed({"decoder": "cosine"})
-        return found
+        settings = self.given.changed(values | lacking)
+        train, lifted = settings.train, settings.model.decoder == "lift"
+        if lifted and (settings.model.model, train.loss, train.negative_sampling) != _LIFT:
+            settings = settings.changed({"decoder": "cosine"})
+        return settings
 
     def first(self, settled: Callable[[TriedSettings], TriedSettings]) -> list[dict[str, Any]]:
         """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
 
         settled: gives an estimator in place of `auto`
         """
-        found: list[dict[str, Any]] = []
+        starts: list[dict[str, Any]] = []
         for other in ({}, *self.portfolio):
             searched = {
                 name: value
@@ -285,9 +285,9 @@ class Search:
             if isinstance(drawn, Choice) and start["estimator"] in _ESTIMATORS:
                 # One that is too slow for most settings is not drawn for these either.
                 start["estimator"] = drawn.nearest(start["estimator"])
-            if start not in found:
-                found.append(start)
-        return found
+            if start not in starts:
+                starts.append(start)
+        return starts
 
 
 def _without(
@@ -307,10 +307,10 @@ def searched(names: Sequence[str], kind: Kind) -> tuple[str, ...]:
     default."""
     if tuple(names) != tuple(SPACE):
         return tuple(names)
-    found = SPACES[kind].settings
+    settings = SPACES[kind].settings
     return tuple(
         name
-        for name, bounds in found.items()
+        for name, bounds in settings.items()
         if kind != "values" or not (isinstance(bounds, Choice) and bounds.links)
     )
 

@@ -211,7 +211,7 @@ def _settled(given: TriedSettings, graph: Graph, limit: str | None) -> TriedSett
 def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]:
     """Return recipes of estimators of scikit-learn, by name."""
     needed = ("fit", "predict_proba" if find_task(graph.task).has_classes else "predict")
-    found: dict[str, Recipe] = {}
+    recipes: dict[str, Recipe] = {}
     for estimator in estimators:
         lacks = [name for name in needed if not hasattr(estimator, name)]
         if lacks or isinstance(estimator, type):
@@ -219,9 +219,9 @@ def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]
                 f"baselines: {estimator!r} is no estimator of scikit-learn with {needed[0]} and "
                 f"{needed[1]}, nor the name of a baseline"
             )
-        name = estimator_name(estimator, {*RECIPES, *found})
-        found[name] = Recipe(partial(fit_estimator, estimator=estimator), repr(estimator))
-    return found
+        name = estimator_name(estimator, {*RECIPES, *recipes})
+        recipes[name] = Recipe(partial(fit_estimator, estimator=estimator), repr(estimator))
+    return recipes
 
 
 def _too_slow(given: TriedSettings, graph: Graph, target: Target) -> tuple[str, ...]:
@@ -264,13 +264,13 @@ def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> N
 def _unsuited(given: TriedSettings, graph: Graph) -> list[str]:
     """Return the models that know no kinds of nodes, or not the given settings, or have nothing to
     learn from on this graph."""
-    found, kinds = [], graph.kinds
+    unsuited, kinds = [], graph.kinds
     try:
         given.changed({"model": "residual"})
     except ValueError:
-        found.append("residual")
+        unsuited.append("residual")
     if kinds.named:
-        found = ["residual"]
+        unsuited = ["residual"]
         if not kinds.widths.get(kinds.target or "", 0):
-            found.append("mlp")
-    return found
+            unsuited.append("mlp")
+    return unsuited

@@ -139,10 +139,10 @@ class RunScorer:
 
 def _score_edges(record: RunRecord, run: Run, graph: Graph, edges: ScoredEdges) -> RunPairs:
     embeddings = exact_sweeps(run.saved, graph).outputs(None)
-    found = compare(run, edges, embeddings, edges.find_split(None))
-    own = {metric.title: name for name, metric in found.metrics.items()}
-    total = found.scores[MODEL].get(own.get(record.metric, ""), math.nan)
-    return RunPairs(total, found.count, found)
+    compared = compare(run, edges, embeddings, edges.find_split(None))
+    own = {metric.title: name for name, metric in compared.metrics.items()}
+    total = compared.scores[MODEL].get(own.get(record.metric, ""), math.nan)
+    return RunPairs(total, compared.count, compared)
 
 
 def _check_present(dataset: str | None, root: Path | None) -> None:
@@ -193,9 +193,9 @@ def _show_pairs(page: Page, scored: dict[str, RunPairs]) -> None:
     """Show a table for each run: the model and the simple rules. Where a rule is better, the page
     says so."""
     for label, run in scored.items():
-        found = run.compared
-        page.table(found.headings, found.rows, caption=f"{label}: {found.title}")
-        for line in found.notes:
+        compared = run.compared
+        page.table(compared.headings, compared.rows, caption=f"{label}: {compared.title}")
+        for line in compared.notes:
             page.note(f"{label}: {line}")
 
 
