@@ -58,7 +58,7 @@ def run_search(entry: Entry, limit: str | None, trials: int | None = None) -> di
         average = found.average_result
         assert found.average is not None
         assert average is not None
-        members = found.average.members or {}
+        members = found.average.members
         return {
             "val": average.val,
             "test": average.test,

@@ -65,8 +65,8 @@ TREES = {
     "no depth": ({"arguments": {"depth": -1}}, "depth must be a count"),
     "an argument": ({"arguments": {"hidden": 8}}, "no model has 'hidden'"),
     "a tensor": ({"model.extra": torch.ones(1)}, "has no weights 'extra'"),
-    "its matrix": ({"description": {"propagation": None}}, "does not say by what"),
-    "a graph model": ({"description": {"model": "gcn"}}, "lacks hidden"),
+    "its matrix": ({"stage": {"propagation": None}}, "does not say by what"),
+    "a graph model": ({"stage": {"model": "gcn"}}, "lacks hidden"),
 }
 
 

@@ -84,7 +84,7 @@ RUNS = {
         (
             "replace study.sqlite",
             "replace leaderboard.json",  # the trial has ended
-            "replace average/average.json",
+            "replace average/model.safetensors",
             "replace best/result.json",
         ),
         _EVERY.removesuffix("partial)") + "partial|trials/)",

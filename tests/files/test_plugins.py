@@ -15,7 +15,17 @@ import pytest
 import torch
 
 from tests.cli.conftest import small_graph
-from vrgcn import TrainConfig, load_graph, load_run, save_graph, tasks
+from vrgcn import (
+    GCN,
+    SavedModel,
+    TrainConfig,
+    load_graph,
+    load_model,
+    load_run,
+    save_graph,
+    save_model,
+    tasks,
+)
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.samplers import sampler_class
 from vrgcn.files import plugins
@@ -34,6 +44,7 @@ from torch import nn
 from vrgcn.data.databases.source import Rows
 from vrgcn.data.tables.encoders.numbers import NumberColumn
 from vrgcn.engine.samplers.uniform import Uniform
+from vrgcn.inference.stage import RowStage
 from vrgcn.tasks.regression import Number
 
 Path(__file__).with_suffix(".imported").touch()
@@ -100,6 +111,13 @@ class Ring:
         pass
 
 
+class Halved(RowStage):
+    name, title, words = "halved", "halving", "halved"
+
+    def rows(self, outputs, task):
+        return outputs / 2
+
+
 class Doubled(NumberColumn):
     kind = "doubled"
 
@@ -121,6 +139,8 @@ jsonl = tiny:LinesTable
 ring = tiny:Ring
 [vrgcn.encoders]
 doubled = tiny:Doubled
+[vrgcn.stages]
+halved = tiny:Halved
 """
 
 
@@ -242,6 +262,23 @@ def test_a_source_of_another_package_is_read_by_its_scheme(vrgcn, site: Path) ->
     code, _, err = vrgcn("import", "--edges", "rings:///12#edges", "--out", "h")
     assert code
     assert "postgres://, ring://; did you mean ring://?" in err
+
+
+def test_an_output_stage_of_another_package_is_saved_and_predicts(
+    site: Path, tmp_path: Path
+) -> None:
+    import tiny
+
+    plain = SavedModel.of(GCN(8, 4, 3))
+    save_model(plain.then(tiny.Halved()), tmp_path / "m.safetensors")
+    sys.modules.pop("tiny")
+    loaded = load_model(tmp_path / "m.safetensors")
+    graph = small_graph()
+    assert torch.equal(loaded.predict(graph), plain.predict(graph) / 2)
+    (site / "tiny-1.0.dist-info" / "entry_points.txt").write_text("")
+    plugins._found.cache_clear()
+    with pytest.raises(ValueError, match="not 'halved'; if another package has it, install that"):
+        load_model(tmp_path / "m.safetensors")
 
 
 def test_errors_list_plug_ins_and_a_broken_one_is_named_when_it_is_asked_for(

@@ -27,17 +27,16 @@ from vrgcn.baselines import RECIPES, Problem
 from vrgcn.baselines.estimator import Remembered
 from vrgcn.baselines.perceptron import Perceptron
 from vrgcn.costs.order import build_for
-from vrgcn.files.checksums import value_checksum
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
-from vrgcn.inference import AVERAGE
-from vrgcn.inference.average import Average, save_average
+from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import calibrate
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.model_file import signed
 from vrgcn.inference.predict import predict
 from vrgcn.inference.predictions import predictions
 from vrgcn.inference.saved import SavedModel, load_model, save_model
+from vrgcn.inference.smoothing import Smoothing
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.model import PairModel
 from vrgcn.targets.pair_split import split_pairs
@@ -79,15 +78,15 @@ def _calibrated(case: Case) -> Case:
     assert graph.labels is not None
     outputs = predict(saved, graph)
     kept = calibrate(find_task(graph.task), outputs, graph.labels, graph.val)
-    return graph, replace(saved, calibration=kept)
+    return graph, saved.then(kept)
 
 
 def _average(smooth: bool) -> Case:
     graph, one = _baseline("smoothed" if smooth else "linear")
     _, other = _baseline("labels")
-    parts = {"one": replace(one, smoothing=None), "other": other}
+    parts = {"one": one.before(Smoothing), "other": other}
     average = Average.of_members(parts, {"one": 0.25, "other": 0.75})
-    return graph, replace(average, smoothing=one.smoothing)
+    return graph, replace(average, stages=one.stages)
 
 
 def _own() -> Case:
@@ -157,32 +156,17 @@ def _make(folder: Path) -> None:
     for name in CASES:
         (folder / name).mkdir()
         _, saved = case(name)
-        if isinstance(saved, Average):
-            save_average(saved, folder / name)
-        else:
-            save_model(saved, folder / name / "m.safetensors")
+        save_model(saved, folder / name / "m.safetensors")
 
 
 def _damage(folder: Path, draw: random.Random) -> None:
-    file = draw.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
-    others = sorted(path for path in file.parent.glob(f"*{file.suffix}") if path != file)
-    if others and draw.random() < 0.3:  # members of an average in each other's place
-        file.write_bytes(draw.choice(others).read_bytes())
-    else:
-        file.write_bytes(bytes_changed(file.read_bytes(), draw))
+    file = folder / "m.safetensors"
+    file.write_bytes(bytes_changed(file.read_bytes(), draw))
 
 
 def _damage_signed(folder: Path, draw: random.Random) -> None:
     """Damage a model and write its checksum again."""
-    file = draw.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
-    if file.name == AVERAGE:
-        about = json.loads(file.read_text())
-        del about["checksum"]
-        changed = value_changed(about, draw)
-        sealed = isinstance(changed, dict)
-        kept = changed | {"checksum": value_checksum(changed)} if sealed else changed
-        file.write_text(json.dumps(kept))
-        return
+    file = folder / "m.safetensors"
     with safe_open(file, framework="pt") as opened:
         texts = opened.metadata() or {}
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
@@ -216,9 +200,8 @@ def _tensor_changed(tensor: Tensor, draw: random.Random) -> Tensor:
 
 def _read(folder: Path) -> None:
     graph, _ = case(folder.name)
-    place = folder if (folder / AVERAGE).exists() else folder / "m.safetensors"
     own = (lambda: TheirSAGE(6, 4, 2, 3)) if folder.name == "PyG" else None
-    saved = load_model(place, own)
+    saved = load_model(folder / "m.safetensors", own)
     with suppress(ValueError):  # columns of other names, or numbers that overflow: explained
         _use(graph, saved)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from tests.baselines.problems import TASKS, small
+from tests.inference.test_model_file import change
 from vrgcn.baselines import Problem
 from vrgcn.baselines.logistic import fit_logistic
-from vrgcn.files.checksums import value_checksum
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
-from vrgcn.inference.average import Average, load_average, save_average
+from vrgcn.inference import MODEL
+from vrgcn.inference.average import Average
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.predictions import predictions
@@ -72,22 +73,22 @@ def test_it_is_the_mean_of_its_members_however_it_is_asked(task: str, tmp_path: 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_it_comes_back_from_its_folder_in_the_same_bits(task: str, tmp_path: Path) -> None:
+def test_it_comes_back_from_its_file_in_the_same_bits(task: str, tmp_path: Path) -> None:
     graph = small(task)
     average = Average.of_members(members(graph), WEIGHTS, best=str(tmp_path / "best"))
-    save_average(average, tmp_path / "average")
+    (tmp_path / "average").mkdir()
+    save_model(average, tmp_path / "average" / MODEL)
     loaded = load_model(tmp_path / "average")
     assert isinstance(loaded, Average)
     assert (loaded.weights, loaded.best, loaded.task) == (average.weights, average.best, task)
-    assert json.loads((tmp_path / "average" / "average.json").read_text())["best"] == "../best"
-    assert list(loaded.members or {}) == ["network", "linear"]
+    assert list(loaded.members) == ["network", "linear"]
     assert torch.equal(loaded.predict(graph), average.predict(graph))
 
 
 def test_members_without_weight_are_left_out_and_weights_add_up_to_one() -> None:
     found = members(small())
     average = Average.of_members(found, {"network": 0.0, "linear": 3})
-    assert (list(average.members or {}), average.weights) == (["linear"], (1.0,))
+    assert (list(average.members), average.weights) == (["linear"], (1.0,))
     with pytest.raises(ValueError, match="needs a member whose weight is above 0"):
         Average.of_members(found, {"network": 0.0})
 
@@ -98,7 +99,7 @@ def test_members_that_predict_something_else_are_refused() -> None:
         Average.of_members(found, {"network": 1.0, "other": 1.0})
 
 
-def test_it_has_no_layers_and_names_a_model_that_has(tmp_path: Path) -> None:
+def test_it_has_no_layers_and_names_a_model_that_has() -> None:
     graph = small()
     average = Average.of_members(members(graph), WEIGHTS, best="runs/tuned/best")
     message = "average of 2 models has no layers .* best of them: runs/tuned/best"
@@ -107,8 +108,6 @@ def test_it_has_no_layers_and_names_a_model_that_has(tmp_path: Path) -> None:
             embeddings(average, graph, layer)
     with pytest.raises(ValueError, match="propagates in its own way"):
         exact_sweeps(average, graph, propagation="gcn")
-    with pytest.raises(TypeError, match="an average of models is kept in a folder"):
-        save_model(average, tmp_path / "m.safetensors")
 
 
 def test_progress_is_told_in_the_units_of_its_work() -> None:
@@ -119,44 +118,54 @@ def test_progress_is_told_in_the_units_of_its_work() -> None:
     assert sum(told) == sweeps.work(torch.arange(50)) == 100
 
 
+def test_the_best_is_found_beside_it_after_both_are_moved(tmp_path: Path) -> None:
+    (tmp_path / "one" / "average").mkdir(parents=True)
+    best = tmp_path / "one" / "best"
+    average = Average.of_members(members(small()), WEIGHTS, best=str(best))
+    save_model(average, tmp_path / "one" / "average" / MODEL)
+    (tmp_path / "one").rename(tmp_path / "two")
+    loaded = load_model(tmp_path / "two" / "average")
+    assert isinstance(loaded, Average)
+    assert loaded.best == str(tmp_path / "two" / "best")
+
+
+def test_an_average_can_be_a_member_of_another(tmp_path: Path) -> None:
+    graph = small()
+    found = members(graph)
+    inner = Average.of_members(found, WEIGHTS)
+    outer = Average.of_members(
+        {"inner": inner, "linear": found["linear"]}, {"inner": 1, "linear": 1}
+    )
+    save_model(outer, tmp_path / MODEL)
+    loaded = load_model(tmp_path)
+    assert torch.equal(loaded.predict(graph), outer.predict(graph))
+    shares = (inner.predict(graph).softmax(1) + found["linear"].predict(graph).softmax(1)) / 2
+    torch.testing.assert_close(loaded.predict(graph).softmax(1), shares)
+
+
+def _member(**entries: Any) -> dict[str, Any]:
+    return {"name": "network", "weight": 1.0, "stages": [{"name": "exact"}]} | entries
+
+
 BROKEN = {
-    "another format": ({"format": "x"}, "was not written by vrgcn"),
-    "a later version": ({"version": 4}, "is of version 4"),
     "no members": ({"members": []}, "members must be a list of at least one"),
-    "a path outside": (
-        {"members": [{"name": "a", "file": "../m.safetensors", "weight": 1.0, "checksum": ""}]},
-        "file must be the path of a file in the same folder",
-    ),
-    "a weight below 0": (
-        {"members": [{"name": "a", "file": "m.safetensors", "weight": -1.0, "checksum": ""}]},
-        "weight must be above 0",
-    ),
+    "an unknown entry": ({"folder": "x"}, "no average has 'folder'"),
+    "a nameless member": ({"members": [_member(name=3)]}, "name must be a text"),
+    "a weight below 0": ({"members": [_member(weight=-1.0)]}, "weight must be above 0"),
+    "no stages": ({"members": [_member(stages=[])]}, "stages must be a list of at least one"),
+    "one member less": ({"members": [_member()]}, "none of its 1 members of the average has the"),
+    "twice the same": ({"members": "network"}, "two members of the average have the same name"),
+    "no model": ({"members": [_member(), _member(name="b")]}, "network lacks model"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), BROKEN.values(), ids=list(BROKEN))
-def test_a_folder_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
-    save_average(Average.of_members(members(small()), WEIGHTS), tmp_path)
-    file = tmp_path / "average.json"
-    about = json.loads(file.read_text()) | changes
-    about.pop("checksum")
-    file.write_text(json.dumps(about))
-    if changes.keys() & {"members"}:
-        with pytest.raises(ValueError, match="its checksum is another"):
-            load_average(tmp_path)
-    file.write_text(json.dumps(about | {"checksum": value_checksum(about)}))
-    with pytest.raises(ValueError, match=f"average.json.*{message}"):
-        load_average(tmp_path)
-    (tmp_path / "members" / "network.safetensors").unlink()
-
-
-def test_members_in_each_others_place_or_missing_are_refused(tmp_path: Path) -> None:
-    save_average(Average.of_members(members(small()), WEIGHTS), tmp_path)
-    one, other = (tmp_path / "members" / f"{name}.safetensors" for name in WEIGHTS)
-    one.rename(tmp_path / "kept")
-    with pytest.raises(FileNotFoundError, match=r"network\.safetensors is missing"):
-        load_average(tmp_path)
-    other.rename(one)
-    (tmp_path / "kept").rename(other)
-    with pytest.raises(ValueError, match=r"network\.safetensors: is damaged, or is another model"):
-        load_average(tmp_path)
+def test_a_file_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+    average = Average.of_members(members(small()), WEIGHTS)
+    save_model(average, tmp_path / MODEL)
+    if changes.get("members") == "network":
+        entries, _ = average.written(tmp_path)
+        changes = {"members": [each | {"name": "network"} for each in entries["members"]]}
+    change(tmp_path / MODEL, stage=changes)
+    with pytest.raises(ValueError, match=rf"model\.safetensors.*{message}"):
+        load_model(tmp_path)

@@ -128,12 +128,12 @@ def saved_model() -> tuple[Graph, SavedModel]:
     graph = Graph([[0, 1], [1, 2]], torch.randn(30, 4), torch.arange(30) % 2, train=range(10))
     scores = torch.rand(50, dtype=torch.float64).sort().values
     calibration = Calibration(2.5, 0.4, 51, scores)
-    return graph, replace(SavedModel.of(GCN(4, 8, 2)), calibration=calibration)
+    return graph, SavedModel.of(GCN(4, 8, 2)).then(calibration)
 
 
 def test_predictions_are_divided_by_the_temperature_and_embeddings_are_not() -> None:
     graph, saved = saved_model()
-    plain = replace(saved, calibration=None)
+    plain = saved.before(Calibration)
     torch.testing.assert_close(predict(saved, graph), predict(plain, graph) / 2.5)
     torch.testing.assert_close(predict(saved, graph, [4, 2]), predict(plain, graph, [4, 2]) / 2.5)
     assert torch.equal(embeddings(saved, graph), embeddings(plain, graph))
@@ -154,9 +154,8 @@ def test_a_file_with_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> 
     _, saved = saved_model()
     path = tmp_path / "model.safetensors"
     save_model(saved, path)
-    wrong = {"temperature": -1.0, "threshold": None, "fitted": 3}
-    change(path, {"calibration": wrong})
-    with pytest.raises(ValueError, match="temperature"):
+    change(path, place=1, stage={"temperature": -1.0})
+    with pytest.raises(ValueError, match=r"calibrated: temperature must be a number above 0"):
         load_model(path)
 
 
@@ -177,6 +176,6 @@ def test_a_table_of_predictions_has_the_sets_that_are_asked_for() -> None:
 def test_a_model_without_a_calibration_promises_no_coverage() -> None:
     _, saved = saved_model()
     with pytest.raises(ValueError, match="the model is not calibrated"):
-        model_region(replace(saved, calibration=None), 0.9)
+        model_region(saved.before(Calibration), 0.9)
     with pytest.raises(ValueError, match="no prediction sets for several classes"):
         model_region(replace(saved, multilabel=True), 0.9)

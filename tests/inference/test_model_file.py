@@ -37,20 +37,33 @@ def path(tmp_path: Path) -> Path:
 
 
 def change(
-    path: Path, description: dict | str | None = None, arguments: dict | None = None, **tensors
+    path: Path,
+    description: dict | str | None = None,
+    arguments: dict | str | None = None,
+    stage: dict | None = None,
+    place: int = 0,
+    **tensors,
 ):
-    """Write the file again with entries of its description and tensors changed, None: without; and
-    its checksum with them, as somebody would who means harm."""
+    """Write the file again with entries of its description, of its first stage or of the model's
+    arguments and tensors changed, None: without; and its checksum with them, as somebody would who
+    means harm."""
     with safe_open(path, framework="pt") as file:
         found = json.loads(file.metadata()["vrgcn-model"])
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if isinstance(description, dict):
         found |= description
         found = {key: value for key, value in found.items() if value != "absent"}
-    found["arguments"] = (
-        arguments if isinstance(arguments, str) else found["arguments"] | (arguments or {})
-    )
-    held = {name: value for name, value in (held | tensors).items() if value is not None}
+    if stage is not None and "stages" in found:
+        found["stages"][place] |= stage
+        kept = {key: value for key, value in found["stages"][place].items() if value != "absent"}
+        found["stages"][place] = kept
+    if arguments is not None:
+        first = found["stages"][0]
+        first["arguments"] = (
+            arguments if isinstance(arguments, str) else first["arguments"] | arguments
+        )
+    held |= {name if name[0].isdigit() else f"0.{name}": value for name, value in tensors.items()}
+    held = {name: value for name, value in held.items() if value is not None}
     text = description if isinstance(description, str) else json.dumps(signed(found, held))
     save_file(held, path, metadata={"vrgcn-model": text})
 
@@ -80,16 +93,20 @@ FIRST = "model.layers.0.linears.0.weight"
         ({"description": "[]"}, "must be an object"),
         ({"description": "{}"}, "is of version None"),
         ({"description": {"version": [1]}}, r"is of version \[1\]"),
-        ({"description": {"model": "absent"}}, "lacks model"),
-        (
-            {"description": {"model": "os.system"}},
-            "must be one of gcn, graphsage, residual, mlp",
-        ),
-        ({"description": {"model": ["gcn"]}}, "model must be one of"),
-        ({"description": {"propagation": "../x"}}, "propagation must be one of"),
-        ({"description": {"scaling": "none"}}, "scaling 'none' has the tensors"),
-        ({"description": {"multilabel": 1}}, "multilabel must be true or false"),
-        ({"description": {"regression": True}}, "a model of numbers has one output"),
+        ({"description": {"stages": "absent"}}, "lacks stages"),
+        ({"description": {"stages": []}}, "stages must be a list of at least one object"),
+        ({"description": {"stages": [3]}}, "stages must be a list of at least one object"),
+        ({"stage": {"name": "absent"}}, "the first stage must be exact or averaged, not None"),
+        ({"stage": {"name": "smoothed"}}, "the first stage must be exact or averaged"),
+        ({"stage": {"name": ["exact"]}}, r"the first stage must be .*, not \['exact'\]"),
+        ({"stage": {"layers": 3}}, "no model has 'layers'"),
+        ({"stage": {"model": "absent"}}, "lacks model"),
+        ({"stage": {"model": "os.system"}}, "must be one of gcn, graphsage, residual, mlp"),
+        ({"stage": {"model": ["gcn"]}}, "model must be one of"),
+        ({"stage": {"propagation": "../x"}}, "propagation must be one of"),
+        ({"stage": {"scaling": "none"}}, "scaling 'none' has the tensors"),
+        ({"description": {"task": 1}}, "task must be a task of vrgcn"),
+        ({"description": {"task": "regression"}}, "a model of numbers has one output"),
         ({"description": {"classes": ["a", "b"]}}, "names 2 classes, and the model has 3"),
         ({"description": {"classes": ["a", "b", 7]}}, "classes must be a list of names"),
         ({"description": {"features": ["w"]}}, "names 1 features, and the model has 4"),
@@ -105,9 +122,10 @@ FIRST = "model.layers.0.linears.0.weight"
         ({"arguments": {"layer_norm": False}}, "has no weights 'layers.0.norms.0.bias'"),
         ({"arguments": {"device": "cuda"}}, "no model has 'device'"),
         ({FIRST: None}, "lacks the weights 'layers.0.linears.0.weight'"),
-        ({FIRST: torch.full((8, 8), math.nan)}, f"{FIRST} holds NaN"),
+        ({FIRST: torch.full((8, 8), math.nan)}, f"0.{FIRST} holds NaN"),
         ({FIRST: torch.ones(8, 8).int()}, r"layers\.0.* holds torch.int32, not floating-point"),
         ({FIRST: torch.ones(8, 8).double()}, "weights of several types"),
+        ({"1.extra": torch.ones(1)}, "none of its 1 stages has the tensor '1.extra'"),
         ({"model.extra": torch.ones(1)}, "has no weights 'extra'"),
         ({"model.output_scale.mean": torch.ones(())}, "has no weights 'output_scale.mean'"),
         ({"scaling.mean": None}, "scaling 'standard' has the tensors"),
@@ -116,7 +134,7 @@ FIRST = "model.layers.0.linears.0.weight"
         ({"nodes.ids": torch.ones(3)}, r"nodes\.ids must be one-dimensional, of torch\.int64"),
         ({"nodes.ids": torch.ones(3, 1).long()}, r"nodes\.ids must be one-dimensional"),
         ({"scaling.deviation": torch.zeros(4)}, "scaling.deviation must be above 0"),
-        ({"scaling.deviation": torch.full((4,), math.inf)}, "scaling.deviation holds NaN or inf"),
+        ({"scaling.deviation": torch.full((4,), math.inf)}, "0.scaling.deviation holds NaN or inf"),
     ],
 )
 @pytest.mark.usefixtures("few_layers")

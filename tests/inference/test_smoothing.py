@@ -16,12 +16,13 @@ from vrgcn.baselines import Problem
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import mean
-from vrgcn.inference.average import Average, load_average, save_average
+from vrgcn.inference.average import Average
 from vrgcn.inference.choose_smoothing import choose_smoothing, smoothed
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.inference.smoothing import STEPS, Smoothing
+from vrgcn.inference.smoothing import Smoothing
+from vrgcn.inference.spreading import STEPS
 from vrgcn.models.models import GCN, MLP, GraphSAGE
 from vrgcn.runs.fit import fit
 from vrgcn.tasks import find_task
@@ -70,7 +71,7 @@ def test_outputs_are_the_formula_of_dense_matrices(autoscale: bool) -> None:
     for _ in range(STEPS):
         G = 0.5 * (P @ G) + 0.5 * first
     wanted = G.clamp(min=0) / G.clamp(min=0).sum(1, keepdim=True)
-    outputs = predict(replace(saved, smoothing=found), graph)
+    outputs = predict(saved.then(found), graph)
     torch.testing.assert_close(outputs.softmax(1).float(), wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -93,7 +94,7 @@ def test_a_saved_model_predicts_the_same_however_it_is_asked(
     if kind is MLP:  # nothing but outputs
         return
     inside = embeddings(loaded, graph, layer=0)
-    assert torch.equal(inside, embeddings(replace(loaded, smoothing=None), graph, layer=0))
+    assert torch.equal(inside, embeddings(loaded.before(Smoothing), graph, layer=0))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -122,21 +123,15 @@ def test_a_node_without_neighbours_keeps_its_prediction(task: str) -> None:
     )
 
 
-def test_an_average_is_smoothed_and_kept_in_its_folder(tmp_path: Path) -> None:
+def test_an_average_is_smoothed_and_kept_in_its_file(tmp_path: Path) -> None:
     graph = small()
     members = {"mlp": always(trained(graph), graph), "gcn": trained(graph, GCN)}
     average = always(Average.of_members(members, {"mlp": 1, "gcn": 2}), graph)
     assert average.smoothing is not None
     outputs = predict(average, graph)
-    assert not torch.equal(outputs, predict(replace(average, smoothing=None), graph))
-    save_average(average, tmp_path)
-    assert torch.equal(predict(load_average(tmp_path), graph), outputs)
-    file = tmp_path / "smoothing.safetensors"
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
-    with pytest.raises(ValueError, match=r"smoothing\.safetensors: is damaged"):
-        load_average(tmp_path)
+    assert not torch.equal(outputs, predict(average.before(Smoothing), graph))
+    save_model(average, tmp_path / "m.safetensors")
+    assert torch.equal(predict(load_model(tmp_path / "m.safetensors"), graph), outputs)
 
 
 @pytest.mark.parametrize("numbers", [True, False])
@@ -164,9 +159,9 @@ def test_unknown_nodes_have_neither_errors_nor_labels() -> None:
     assert saved.smoothing is not None
     rows, _ = saved.smoothing.places(strangers)
     assert not len(rows)
-    corrected = replace(saved, smoothing=replace(saved.smoothing, smooth=0.0))
+    corrected = saved.before(Smoothing).then(replace(saved.smoothing, smooth=0.0))
     found = predict(corrected, strangers).softmax(1)
-    plain = predict(replace(saved, smoothing=None), strangers).softmax(1)
+    plain = predict(saved.before(Smoothing), strangers).softmax(1)
     torch.testing.assert_close(found, plain.double())
 
 
@@ -228,15 +223,19 @@ def test_a_graph_that_takes_too_long_is_not_tried(monkeypatch: pytest.MonkeyPatc
 
 
 BROKEN = {
-    "a share": ({"description": {"smoothing": {"correct": 1.0}}}, "lacks smooth, autoscale"),
-    "no object": ({"description": {"smoothing": 3}}, "smoothing must be an object"),
-    "no labels": ({"smoothing.labels": None}, "lacks errors, labels or nodes of its smoothing"),
-    "fewer": ({"smoothing.errors": torch.ones(3, 3)}, "80 nodes, errors .3, 3. and labels .80, 3."),
+    "a share": ({"stage": {"correct": 1.0}}, "correct must be at least 0 and below 1"),
+    "half of it": ({"stage": {"autoscale": "absent"}}, "smoothed lacks autoscale"),
+    "more": ({"stage": {"steps": 3}}, "no stage 'smoothed' has 'steps'"),
+    "unknown": ({"stage": {"name": "soothed"}}, "stages after the first must be smoothed, "),
+    "twice exact": ({"stage": {"name": "exact"}}, "stages after the first must be smoothed, "),
+    "no labels": ({"1.labels": None}, "lacks errors, labels or nodes of its smoothing"),
+    "fewer": ({"1.errors": torch.ones(3, 3)}, "80 nodes, errors .3, 3. and labels .80, 3."),
     "narrow": (
-        {"smoothing.errors": torch.ones(80, 2), "smoothing.labels": torch.ones(80, 2)},
+        {"1.errors": torch.ones(80, 2), "1.labels": torch.ones(80, 2)},
         "is of 2 outputs, and the model has 3",
     ),
-    "no number": ({"smoothing.errors": torch.full((80, 3), torch.nan)}, "NaN"),
+    "no number": ({"1.errors": torch.full((80, 3), torch.nan)}, "NaN"),
+    "a tensor more": ({"1.extra": torch.ones(3)}, "no stage 'smoothed' has 'extra'"),
 }
 
 
@@ -245,6 +244,6 @@ def test_a_file_that_cannot_be_is_refused(changes: dict, message: str, tmp_path:
     graph = small()
     path = tmp_path / "m.safetensors"
     save_model(always(trained(graph), graph), path)
-    change(path, **changes)
+    change(path, place=1, **changes)
     with pytest.raises(ValueError, match=rf"m\.safetensors.*{message}"):
         load_model(path)

@@ -47,7 +47,7 @@ def test_each_effect_is_what_predict_says_without_it(model: Any, temperature: fl
     scaling = Scaling("standard", mean, torch.ones(WIDTH).double())
     calibration = Calibration(temperature, None, 0, torch.zeros(0).double())
     saved = SavedModel(
-        model(WIDTH, 5, 3).double(), model.propagation, scaling, calibration=calibration
+        model(WIDTH, 5, 3).double(), model.propagation, scaling, stages=(calibration,)
     )
     live = Live(saved, book.graph(), undirected=True)
     before = live._world.state.outputs.clone()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -65,7 +63,7 @@ def test_a_temperature_divides_outputs_once() -> None:
     graph = small("classes")
     calibration = Calibration(2.5, None, 10, torch.empty(0, dtype=torch.float64))
     plain = SavedModel(GraphSAGE(6, 8, graph.num_classes), "mean")
-    saved = replace(plain, calibration=calibration)
+    saved = plain.then(calibration)
     follow(saved, graph, 1e-5)
     live = Live(saved, graph)
     assert torch.allclose(live.predict(3).outputs * 2.5, Live(plain, graph).predict(3).outputs)

@@ -89,7 +89,7 @@ def killed_in_the_last_trial(
     with before_each_write(home, keep):
         wanted = search(home, every, trials, **given)
     assert writes.count("COMMIT") > 10  # begun, drawn, reported, ended, noted
-    ends = ("average/average.json", "average/result.json", "best/result.json")
+    ends = ("average/model.safetensors", "average/result.json", "best/result.json")
     assert {f"replace {name}" for name in ends} <= set(writes)
     for number in range(len(writes)) if each else sorted(ends_of_kinds(writes)):
         write = writes[number]

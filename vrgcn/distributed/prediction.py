@@ -23,7 +23,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
-from vrgcn.inference.average import Average
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.saved import SavedModel, fit_features, model_labels
 
@@ -33,14 +32,13 @@ _ROWS = 65_536  # rows that are gathered at once
 def part_sweeps(saved: SavedModel, part: Part, group: Group) -> PartSweeps:
     """Return sweeps for the outputs of own nodes by a saved model. Raise if processes found other
     parts or another model than the first, for example because files are being replaced."""
-    if isinstance(saved, Average):
+    saved.check_single(
+        "is predicted for a graph as a whole, in one process: give that with "
+        f"{setting('graph')}, or name a single model"
+    )
+    if saved.whole is not None:
         raise InputError(
-            "an average of models is predicted for a graph as a whole, in one process: give that "
-            f"with {setting('graph')}, or name a single model"
-        )
-    if saved.smoothing is not None:
-        raise InputError(
-            "a model whose outputs are corrected and smoothed is predicted for a graph as a whole, "
+            f"a model whose outputs are {saved.whole.words} is predicted for a graph as a whole, "
             f"in one process: give that with {setting('graph')}"
         )
     check_agreement(
@@ -99,7 +97,7 @@ def gathered_outputs(
             joined = torch.cat(rows).cpu()
             block = torch.empty_like(joined)
             block[torch.cat(places).cpu()] = joined
-            yield asked, saved.calibrated(block)
+            yield asked, saved.row_outputs(block)
 
 
 def evaluated_graph(
@@ -124,7 +122,7 @@ def evaluated_graph(
             start += len(outputs[-1])
     if not group.first:
         return None
-    every, truth = saved.calibrated(torch.cat(outputs)), torch.cat(labels)
+    every, truth = saved.row_outputs(torch.cat(outputs)), torch.cat(labels)
     unconnected = Graph.from_parts(
         CSR.empty(start, start),
         torch.zeros(start, 1),

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 # Groups of entry points; they are no names of modules.
-MODELS, SAMPLERS, TASKS, ENCODERS, TABLE_FILES, TABLE_SOURCES = (
+MODELS, SAMPLERS, TASKS, ENCODERS, TABLE_FILES, TABLE_SOURCES, STAGES = (
     f"vrgcn.{name}"
-    for name in ("models", "samplers", "tasks", "encoders", "table_files", "table_sources")
+    for name in (
+        *("models", "samplers", "tasks", "encoders", "table_files", "table_sources"),
+        "stages",
+    )
 )
 
 

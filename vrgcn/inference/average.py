@@ -1,49 +1,51 @@
-"""`Average`: several saved models that predict together, and the folder that keeps them.
+"""`Average`: several saved models that predict together, as the first stage of a chain.
 
 The outputs are those whose probabilities, or numbers, are the weighted mean of the members'. Each
-member scales features and propagates in its own way. For prediction, evaluation and reports an
-average is a saved model like any other; it has no layers of its own.
+member is a chain of its own, scales features and propagates in its own way. An average has no
+layers of its own.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from vrgcn.files.checksums import file_checksum, value_checksum
-from vrgcn.files.kinds import OBJECT, TEXT, Kind, check_kinds, or_null, shown
+from vrgcn.files.kinds import TEXT, Kind, check_kinds, or_null, shown
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.parsing import read_json
-from vrgcn.files.tensors import read_tensors, size_of, tensor_checksum, write_tensors
-from vrgcn.files.writing import new_file, write_text
 from vrgcn.graph.graph import Graph
-from vrgcn.inference import AVERAGE
-from vrgcn.inference.calibration import Calibration
-from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.inference.smoothing import Smoothing
-
-FORMAT, VERSION = "vrgcn-average", 1
-_CHECKSUM, _TENSORS = "checksum", "tensors"
-_SMOOTHING, _CALIBRATION = "smoothing.safetensors", "calibration.safetensors"
-_MEMBERS = "members"  # the folder of their files
-
-P = TypeVar("P", Smoothing, Calibration)
+from vrgcn.graph.propagation import PropagationLike
+from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.stages import (
+    CHAIN,
+    Source,
+    read_chain,
+    refuse_unknown,
+    tensors_by_place,
+    written_chain,
+)
+from vrgcn.inference.sweeps import ROWS, Outputs
+from vrgcn.tasks import find_task
 
 
 @dataclass(frozen=True)
 class Average(SavedModel):
-    """members: by name; weights: of each, above 0, their sum is 1
+    """Several saved models that predict together.
+
+    members: by name; weights: of each, above 0, their sum is 1
     best: the folder of the best single model, for errors; None where nobody knows
 
     `model` has the members' modules, so that they move to a device together.
     """
 
-    members: dict[str, SavedModel] | None = None
+    name = "averaged"
+
+    members: dict[str, SavedModel] = field(default_factory=dict)
     weights: tuple[float, ...] = ()
     best: str | None = None
 
@@ -69,128 +71,151 @@ class Average(SavedModel):
             best=best,
         )
 
+    @classmethod
+    def of_chain(
+        cls, where: str, settings: dict[str, Any], tensors: dict[str, Tensor], source: Source
+    ) -> Average:
+        check_kinds(where, settings, _KINDS)
+        refuse_unknown(where, settings, _KINDS, "average")
+        entries = settings["members"]
+        for entry in entries:
+            check_kinds(where, entry, _MEMBER)
+            refuse_unknown(where, entry, _MEMBER, "member of an average")
+        held = tensors_by_place(where, tensors, len(entries), "members of the average")
+        members = {
+            entry["name"]: read_chain(f"{where}: {entry['name']}", entry["stages"], own, source)
+            for entry, own in zip(entries, held, strict=True)
+        }
+        weights = {entry["name"]: entry["weight"] for entry in entries}
+        if len(weights) < len(entries):
+            raise InputError(f"{where}: two members of the average have the same name")
+        best = settings["best"]
+        best = None if best is None else os.path.normpath(source.folder / best)
+        try:
+            average = Average.of_members(members, weights, best)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        # As they were written: dividing by a sum that is nearly 1 would change last bits.
+        return replace(average, weights=tuple(weights.values()))
+
+    def written(self, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        entries: list[dict[str, Any]] = []
+        tensors: dict[str, Tensor] = {}
+        for place, (name, (weight, member)) in enumerate(self.parts.items()):
+            stages, held = written_chain(member, folder)
+            entries.append({"name": name, "weight": weight, "stages": stages})
+            tensors |= {f"{place}.{own}": tensor for own, tensor in held.items()}
+        # Relative: both may be moved together.
+        best = None if self.best is None else os.path.relpath(self.best, folder)
+        return {"best": best, "members": entries}, tensors
+
     @property
-    def first(self) -> SavedModel:
-        """A member; all of them take the same columns and know the same classes."""
-        assert self.members is not None
-        return next(iter(self.members.values()))
+    def parts(self) -> Mapping[str, tuple[float, SavedModel]]:
+        pairs = zip(self.weights, self.members.values(), strict=True)
+        return dict(zip(self.members, pairs, strict=True))
 
     @property
     def num_features(self) -> int | None:
-        return self.first.num_features
+        return self._any.num_features
 
     @property
     def num_classes(self) -> int | None:
-        return self.first.num_classes
+        return self._any.num_classes
+
+    @property
+    def _any(self) -> SavedModel:
+        """A member; all of them take the same columns and know the same classes."""
+        return next(iter(self.members.values()))
 
     def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
         """The graph as it is: each member has its own scaling."""
         return graph
 
-    def refuse_layers(self) -> NoReturn:
-        """Refuse to look inside."""
+    def check_single(self, why: str) -> NoReturn:
         one = "" if self.best is None else f", such as the best of them: {self.best}"
-        raise InputError(
-            f"an average of {len(self.weights)} models has no layers of its own to embed nodes "
-            f"by; name a single model{one}"
-        )
+        raise InputError(f"an average of {len(self.weights)} models {why}{one}")
+
+    def first(
+        self,
+        graph: Graph,
+        propagation: PropagationLike | None,
+        directory: Path | None,
+        on_chunk: Callable[[int], None] | None,
+    ) -> Outputs:
+        if propagation is not None:
+            raise InputError(
+                "propagation=...: each model of an average propagates in its own way; give it to "
+                "one"
+            )
+        return AveragedOutputs(self, graph, directory, on_chunk)
 
 
-def save_average(average: Average, folder: Path) -> None:
-    """Write an average to a folder: its members, and last what says how they are weighed."""
-    assert average.members is not None
-    (folder / _MEMBERS).mkdir(parents=True, exist_ok=True)
-    entries = []
-    for (name, member), weight in zip(average.members.items(), average.weights, strict=True):
-        file = f"{_MEMBERS}/{name}.safetensors"
-        save_model(member, folder / file)
-        checksum = file_checksum(folder / file)
-        entries.append({"name": name, "file": file, "weight": weight, _CHECKSUM: checksum})
-    # Relative: both may be moved together.
-    best = None if average.best is None else os.path.relpath(average.best, folder)
-    about: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "best": best,
-        "members": entries,
-        "smoothing": _written(folder / _SMOOTHING, average.smoothing),
-        "calibration": _written(folder / _CALIBRATION, average.calibration),
-    }
-    about[_CHECKSUM] = value_checksum(about)
-    write_text(folder / AVERAGE, json.dumps(about, indent=1) + "\n")
+class AveragedOutputs(Outputs):
+    """Outputs of the members, one after the other, and their mean. Memory is that of one member,
+    and one table of outputs.
 
+    graph: as it was given, before any member's scaling
+    directory: in which each member has its own
+    """
 
-def _written(file: Path, part: Smoothing | Calibration | None) -> dict[str, Any] | None:
-    """Write the tensors of a part of an average; return its entry of average.json."""
-    if part is None:
-        return None
-    tensors = part.tensors
-    with new_file(file, size=size_of(tensors)) as opened:
-        write_tensors(opened, tensors)
-    sums = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
-    return {**part.settings, _TENSORS: sums}
+    file = "average.bin"
 
+    def __init__(
+        self,
+        average: Average,
+        graph: Graph,
+        directory: Path | None,
+        on_chunk: Callable[[int], None] | None,
+    ) -> None:
+        self.average = average
+        self._graph = graph
+        self.task = find_task(average.task)
+        self.directory = directory
+        self.on_chunk = on_chunk
 
-def load_average(folder: Path) -> Average:
-    """The average in a folder."""
-    path = folder / AVERAGE
-    about = read_json(path)
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise InputError(f"{path}: was not written by vrgcn; it lacks the entry {FORMAT!r}")
-    if about.get("version") != VERSION:
-        raise InputError(
-            f"{path}: is of version {shown(about.get('version'))}, and this vrgcn reads version "
-            f"{VERSION}: run the search again"
-        )
-    said = {name: value for name, value in about.items() if name != _CHECKSUM}
-    if about.get(_CHECKSUM) != value_checksum(said):
-        raise InputError(
-            f"{path}: is damaged, or was changed by hand: its checksum is another; copy it again "
-            "from where it was made, or run the search again"
-        )
-    check_kinds(str(path), about, _KINDS)
-    for entry in about["members"]:
-        check_kinds(str(path), entry, _MEMBER)
-    members = {entry["name"]: _load_member(folder, entry) for entry in about["members"]}
-    weights = {entry["name"]: entry["weight"] for entry in about["members"]}
-    best = None if about["best"] is None else os.path.normpath(folder / about["best"])
-    try:
-        average = Average.of_members(members, weights, best)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-    # As they were written: dividing by a sum that is nearly 1 would change last bits.
-    return replace(
-        average,
-        weights=tuple(weights.values()),
-        smoothing=_read(folder / _SMOOTHING, about["smoothing"], Smoothing),
-        calibration=_read(folder / _CALIBRATION, about["calibration"], Calibration),
-    )
+    @property
+    def graph(self) -> Graph:
+        return self._graph
 
+    def layers(self) -> int:
+        self.average.check_single("has no layers of its own to embed nodes by; name a single model")
 
-def _load_member(folder: Path, entry: dict[str, Any]) -> SavedModel:
-    """Load a member; raise if another model has the name of its file."""
-    file = folder / entry["file"]
-    if not file.is_file():
-        raise FileNotFoundError(f"{file} is missing; {AVERAGE} says that the average has it")
-    if file_checksum(file) != entry[_CHECKSUM]:
-        raise InputError(
-            f"{file}: is damaged, or is another model: its checksum is not the one in {AVERAGE}; "
-            "copy the average again from where it was made, or run the search again"
-        )
-    return load_model(file)
+    def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
+        assert layer is None
+        self.begin(nodes)
+        mean: Tensor | None = None
+        for sweeps, weight in zip(self._sweeps(), self.average.weights, strict=True):
+            start = 0
+            for chunk, outputs in sweeps.stream(nodes):
+                shares = self.task.shares(outputs)
+                if mean is None:
+                    mean = self.empty(nodes, shares)
+                mean[start : start + len(chunk)] += weight * shares
+                start += len(chunk)
+                self.done(len(chunk))
+        assert mean is not None
+        for part in mean.split(ROWS):
+            part.copy_(self.task.from_shares(part))
+        return mean
 
+    def _sweeps(self) -> Iterator[Outputs]:
+        """The sweeps of each member, when its turn comes."""
+        for number, member in enumerate(self.average.members.values()):
+            own = None if self.directory is None else self.directory / f"member-{number}"
+            if own is not None:
+                own.mkdir(exist_ok=True)
+            yield member.sweeps(self.graph, directory=own)
 
-def _read(file: Path, about: dict[str, Any] | None, kind: type[P]) -> P | None:
-    """Read a part of an average, its smoothing or its calibration; None where average.json has
-    none."""
-    if about is None:
-        return None
-    tensors = read_tensors(file)
-    if {name: tensor_checksum(tensor) for name, tensor in tensors.items()} != about.get(_TENSORS):
-        raise InputError(f"{file}: is damaged: its checksum is another; copy it again")
-    settings = {name: value for name, value in about.items() if name != _TENSORS}
-    check_kinds(f"{file.parent / AVERAGE}: {file.stem}", settings, kind.kinds)
-    return kind.of_file(file, settings, tensors)
+    def stream(
+        self, nodes: Tensor | None = None, layer: int | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        outputs = self.outputs(nodes, layer)
+        asked = torch.arange(self.graph.num_nodes) if nodes is None else nodes
+        yield from zip(asked.split(ROWS), outputs.split(ROWS), strict=True)
+
+    def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
+        count = self.graph.num_nodes if nodes is None else len(nodes)
+        return len(self.average.members) * count
 
 
 def _check_alike(members: dict[str, SavedModel]) -> None:
@@ -206,27 +231,11 @@ def _check_alike(members: dict[str, SavedModel]) -> None:
                 )
 
 
-def _inside(value: Any) -> bool:
-    """Whether a text is the path of a file below a folder."""
-    if not isinstance(value, str):
-        return False
-    return not Path(value).is_absolute() and ".." not in Path(value).parts
-
-
-_KINDS = {
-    "members": Kind(
-        lambda value: isinstance(value, list) and bool(value) and all(map(OBJECT.good, value)),
-        "a list of at least one object",
-    ),
-    "best": or_null(TEXT),
-    "smoothing": or_null(OBJECT),
-    "calibration": or_null(OBJECT),
-}
+_KINDS = {"members": CHAIN, "best": or_null(TEXT)}
 _MEMBER = {
     "name": TEXT,
-    "file": Kind(_inside, "the path of a file in the same folder"),
     "weight": Kind(
         lambda value: type(value) in (int, float) and 0 < value <= 1, "above 0 and at most 1"
     ),
-    _CHECKSUM: TEXT,
+    "stages": CHAIN,
 }

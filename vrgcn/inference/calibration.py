@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -21,16 +20,20 @@ from torch import Tensor
 from vrgcn.files.kinds import COUNT, Kind, or_null
 from vrgcn.files.mistakes import InputError
 from vrgcn.inference.cross_fitting import choose_cut, choose_temperature, deal_folds
+from vrgcn.inference.stage import RowStage
 from vrgcn.tasks.regions import Region, limit_of
 from vrgcn.tasks.task import Task
 
+if TYPE_CHECKING:
+    from vrgcn.inference.saved import SavedModel
+
 ENOUGH = 200  # validation nodes from which a model is calibrated unasked
 NOT_BETTER = "no temperature was better than 1 on held-out validation nodes"
-_SCORES = "calibration.strangeness"
+_SCORES = "strangeness"
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(RowStage):
     """How a model's outputs become probabilities, sets and intervals.
 
     temperature: number that outputs for classes are divided by; 1 if none is better
@@ -46,6 +49,9 @@ class Calibration:
     fitted: int
     scores: Tensor
 
+    name = "calibrated"
+    title = "calibration"
+    words = "calibrated"
     kinds: ClassVar[Mapping[str, Kind]] = {
         "temperature": Kind(
             lambda v: type(v) in (int, float) and 0 < v < math.inf, "a number above 0"
@@ -57,25 +63,31 @@ class Calibration:
     }
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The entries that a file describes it by."""
-        return {name: getattr(self, name) for name in self.kinds}
-
-    @property
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors that a file keeps."""
         return {_SCORES: self.scores}
 
-    @staticmethod
-    def of_file(path: Path, settings: Mapping[str, Any], tensors: dict[str, Tensor]) -> Calibration:
-        """Build from the entries and the tensors of a file; raise if they do not agree."""
+    @classmethod
+    def of_file(
+        cls,
+        where: str,
+        settings: Mapping[str, Any],
+        tensors: dict[str, Tensor],
+        before: SavedModel,
+    ) -> Self:
         scores = tensors.get(_SCORES)
         good = scores is not None and scores.dim() == 1 and scores.dtype == torch.float64
         if scores is None or not good or (scores.diff() < 0).any():
             raise InputError(
-                f"{path}: lacks the ascending {_SCORES} of its calibration: train the model again"
+                f"{where}: lacks the ascending {_SCORES} of its calibration: train the model again"
             )
-        return Calibration(**settings, scores=scores)
+        return cls(**settings, scores=scores)
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        return ()  # cards have a section of it
+
+    def rows(self, outputs: Tensor, task: Task) -> Tensor:
+        return self.outputs(outputs)
 
     def outputs(self, outputs: Tensor) -> Tensor:
         """A model's outputs (nodes, width), divided by the temperature."""
@@ -93,11 +105,6 @@ class Calibration:
         """From calibrated outputs to the sets or intervals with a promised coverage."""
         limit = self.limit(coverage)
         return lambda outputs: task.region(self.undone(outputs), limit)
-
-
-def is_calibration(tensor: str) -> bool:
-    """True if a tensor of a file belongs to a calibration, by its name."""
-    return tensor == _SCORES
 
 
 def calibrate(task: Task, outputs: Tensor, labels: Tensor, nodes: Tensor) -> Calibration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,7 +10,8 @@ from torch import Tensor
 from vrgcn.baselines.problem import Problem
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.smoothing import STEPS, Smoothing, Spreading, corrected, outputs_of
+from vrgcn.inference.smoothing import Smoothing
+from vrgcn.inference.spreading import STEPS, Spreading, corrected, outputs_of
 
 # (correct, smooth, autoscale) that are tried, in this order; an earlier one wins a tie.
 _ALL = (
@@ -40,11 +41,11 @@ def choose_smoothing(
 ) -> ChosenSmoothing:
     """Choose how a trained model's outputs are corrected and smoothed.
 
-    saved: a model of any kind, or an average; a smoothing that it has is left out
+    saved: a chain of any stages; a smoothing that it has, and what follows, is left out
     always: choose the best smoothing even if the model alone is better, however long it takes
     """
     graph, task = problem.graph, problem.task
-    alone = replace(saved, smoothing=None)
+    alone = saved.before(Smoothing)
     outputs = predict(alone, graph, kind="all")
     score = problem.score(outputs[graph.val])
     if graph.kinds.named:
@@ -81,7 +82,9 @@ def choose_smoothing(
 
 def smoothed(saved: SavedModel, problem: Problem, *, always: bool = False) -> SavedModel:
     """The model with the smoothing that `choose_smoothing` chooses; without one if it has none."""
-    return replace(saved, smoothing=choose_smoothing(saved, problem, always=always).smoothing)
+    chosen = choose_smoothing(saved, problem, always=always).smoothing
+    alone = saved.before(Smoothing)
+    return alone if chosen is None else alone.then(chosen)
 
 
 class _Tries:

@@ -18,12 +18,9 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.settings import is_whole
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.inference.average_sweeps import AverageSweeps
-from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
 from vrgcn.inference.predict import asked_nodes, check_all_outputs, exact_sweeps
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
-from vrgcn.inference.sweeps import ExactSweeps, Outputs
+from vrgcn.inference.sweeps import Outputs
 
 
 def embeddings(
@@ -54,14 +51,9 @@ def embeddings(
 
 def find_layer(sweeps: Outputs, layer: int) -> int | None:
     """The level that a layer is; None for the outputs."""
-    while isinstance(sweeps, SmoothedSweeps | CalibratedSweeps):
-        sweeps = sweeps.inner
-    if isinstance(sweeps, AverageSweeps):
-        sweeps.average.refuse_layers()
-    assert isinstance(sweeps, ExactSweeps)
+    depth = sweeps.layers()
     if not is_whole(layer):
         raise InputError(f"layer must be a whole number, not {layer!r}")
-    depth = sweeps.setup.evaluation.depth
     if not -depth - 1 <= layer <= depth:
         raise InputError(
             f"layer {layer} is none of the model's, which propagates {depth} times: there are 0 to "

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -81,35 +80,31 @@ def _alike(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
     return ids.cast(pa.string()), others.cast(pa.string())
 
 
-def id_tensors(names: pa.Array | None, prefix: str = "") -> dict[str, Tensor]:
-    """Ids of nodes as tensors, for a file; none where they are the nodes' numbers.
-
-    prefix: of the tensors' names
-    """
+def id_tensors(names: pa.Array | None) -> dict[str, Tensor]:
+    """Ids of nodes as tensors, for a file; none where they are the nodes' numbers."""
     if names is None:
         return {}
     if pa.types.is_integer(names.type):
-        return {prefix + _IDS: torch.from_numpy(names.cast(pa.int64()).to_numpy().copy())}
+        return {_IDS: torch.from_numpy(names.cast(pa.int64()).to_numpy().copy())}
     texts = [text.encode() for text in names.to_pylist()]
     ends = np.cumsum([len(text) for text in texts], dtype=np.int64)
     joined = np.frombuffer(b"".join(texts) or b"\0", dtype=np.uint8)
     return {
-        prefix + _TEXT: torch.from_numpy(joined.copy()),
-        prefix + _ENDS: torch.from_numpy(ends),
+        _TEXT: torch.from_numpy(joined.copy()),
+        _ENDS: torch.from_numpy(ends),
     }
 
 
-def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> pa.Array | None:
-    """The ids that a model file has; an error where they are none."""
-    ids, joined, stops = prefix + _IDS, prefix + _TEXT, prefix + _ENDS
-    for name, dtype in ((ids, torch.int64), (joined, torch.uint8), (stops, torch.int64)):
+def ids_of_tensors(where: str, tensors: dict[str, Tensor]) -> pa.Array | None:
+    """The ids that a stage of a model file has; raise if they are none. where: the file"""
+    for name, dtype in ((_IDS, torch.int64), (_TEXT, torch.uint8), (_ENDS, torch.int64)):
         if name in tensors and (tensors[name].dim(), tensors[name].dtype) != (1, dtype):
-            raise InputError(f"{path}: {name} must be one-dimensional, of {dtype}")
-    if ids in tensors:
-        return pa.array(tensors[ids].numpy())
-    if joined not in tensors or stops not in tensors:
+            raise InputError(f"{where}: {name} must be one-dimensional, of {dtype}")
+    if _IDS in tensors:
+        return pa.array(tensors[_IDS].numpy())
+    if _TEXT not in tensors or _ENDS not in tensors:
         return None
-    text, ends = bytes(tensors[joined].numpy()), tensors[stops].tolist()
+    text, ends = bytes(tensors[_TEXT].numpy()), tensors[_ENDS].tolist()
     starts = [0, *ends[:-1]]
     ordered = all(0 <= a <= b <= len(text) for a, b in zip(starts, ends, strict=True))
     try:
@@ -117,5 +112,5 @@ def ids_of_tensors(path: Path, tensors: dict[str, Tensor], prefix: str = "") -> 
             raise InputError("they overlap")
         parts = [text[a:b].decode() for a, b in zip(starts, ends, strict=True)]
     except ValueError as error:
-        raise InputError(f"{path}: its node ids cannot be read: {error}") from None
+        raise InputError(f"{where}: its node ids cannot be read: {error}") from None
     return pa.array(parts, pa.string())

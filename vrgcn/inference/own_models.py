@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -36,14 +35,14 @@ def describe_own(model: nn.Module) -> dict[str, Any]:
     return {"model": None, "class": name, "arguments": kept, "plugin": named}
 
 
-def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -> nn.Module:
+def make_own(where: str, description: dict[str, Any], factory: Factory | None) -> nn.Module:
     """The model that the user's class or function makes."""
     if factory is None and description["plugin"] is not None:
-        return _of_plugin(path, description)
+        return _of_plugin(where, description)
     if factory is None:
         kind = description["class"]
         raise InputError(
-            f"{path} holds a model of your own, of the class {kind}; say what makes it: "
+            f"{where} holds a model of your own, of the class {kind}; say what makes it: "
             f'load_model(path, model={kind.split(":")[-1]}) or model="{kind}". Nothing is imported '
             "that you do not name"
         )
@@ -56,20 +55,20 @@ def make_own(path: Path, description: dict[str, Any], factory: Factory | None) -
     except TypeError as error:
         given = ", ".join(arguments) or "no arguments, for the model had no dict `arguments`"
         raise TypeError(
-            f"{path}: cannot make the model ({error}); it was called with {given}. Give a function "
-            "that needs no more: load_model(path, model=lambda: Mine(64, 128, 7))"
+            f"{where}: cannot make the model ({error}); it was called with {given}. Give a "
+            "function that needs no more: load_model(path, model=lambda: Mine(64, 128, 7))"
         ) from None
     if not isinstance(model, nn.Module):
         raise TypeError(f"model={factory!r} made {model!r}, which is no torch.nn.Module")
     return model
 
 
-def _of_plugin(path: Path, description: dict[str, Any]) -> nn.Module:
+def _of_plugin(where: str, description: dict[str, Any]) -> nn.Module:
     """The model that an installed plug-in makes."""
     name = description["plugin"]
     if not is_plugin_model(name):
         raise InputError(
-            f"{path} holds the model {name!r} of another package, which is not installed here: "
+            f"{where} holds the model {name!r} of another package, which is not installed here: "
             f"install it, or say what makes the model: load_model(path, "
             f'model="{description["class"]}")'
         )

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from vrgcn.engine.setup import set_up
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.trained_on import find_trained_on
 from vrgcn.graph.validation import check_finite_rows, check_nodes
-from vrgcn.inference.average import Average
-from vrgcn.inference.average_sweeps import AverageSweeps
-from vrgcn.inference.calibrated_sweeps import CalibratedSweeps
-from vrgcn.inference.node_tables import on_nodes
-from vrgcn.inference.saved import SavedModel, fit_features
-from vrgcn.inference.smoothed_sweeps import SmoothedSweeps
-from vrgcn.inference.sweeps import ExactSweeps, Outputs
+from vrgcn.inference.saved import SavedModel
+from vrgcn.inference.sweeps import Outputs, sweep_module
 
 _ROWS = 65_536  # outputs that are checked at a time
 
@@ -125,69 +117,12 @@ def exact_sweeps(
     on_chunk: Callable[[int], None] | None = None,
 ) -> Outputs:
     """The sweeps that `predict` uses, for outputs that are wanted a chunk at a time."""
-    found = _unsmoothed_sweeps(model, graph, propagation, directory, on_chunk)
-    if isinstance(model, SavedModel) and model.smoothing is not None:
-        found = SmoothedSweeps(found, model.smoothing, model.task, directory)
-    if isinstance(model, SavedModel) and model.calibration is not None:
-        found = CalibratedSweeps(found, model.calibration)
-    return found
-
-
-def _unsmoothed_sweeps(
-    model: nn.Module | SavedModel,
-    graph: Graph,
-    propagation: PropagationLike | None,
-    directory: Path | None,
-    on_chunk: Callable[[int], None] | None,
-) -> Outputs:
-    if not isinstance(model, Average):
-        return single_sweeps(
-            model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
-        )
-    if propagation is not None:
-        raise InputError(
-            "propagation=...: each model of an average propagates in its own way; give it to one"
-        )
-    assert model.members is not None
-    members = [
-        partial(_member_sweeps, member, graph, directory, number)
-        for number, member in enumerate(model.members.values())
-    ]
-    return AverageSweeps(model, graph, members, directory=directory, on_chunk=on_chunk)
-
-
-def _member_sweeps(
-    member: SavedModel, graph: Graph, directory: Path | None, number: int
-) -> Outputs:
-    """directory: in which each member has its own"""
-    if directory is not None:
-        directory = directory / f"member-{number}"
-        directory.mkdir(exist_ok=True)
-    return exact_sweeps(member, graph, directory=directory)
-
-
-def single_sweeps(
-    model: nn.Module | SavedModel,
-    graph: Graph,
-    *,
-    propagation: PropagationLike | None = None,
-    directory: Path | None = None,
-    on_chunk: Callable[[int], None] | None = None,
-) -> ExactSweeps:
-    """The sweeps of one model, which has layers; its smoothing is left out."""
-    if isinstance(model, Average):
-        model.refuse_layers()
     if isinstance(model, SavedModel):
-        scaled = None if directory is None else directory / "features.bin"
-        graph = fit_features(model, graph, scaled)
-        propagation = model.propagation if propagation is None else propagation
-        model = on_nodes(model.model, model.nodes, graph)
+        return model.sweeps(graph, propagation=propagation, directory=directory, on_chunk=on_chunk)
     if not isinstance(model, nn.Module):
         raise TypeError(
             f"predict(model, graph): {model!r} is no model; load_model(path) gives one from a file"
         )
-    trained_on = find_trained_on(model)
-    if trained_on is not None:
-        model = on_nodes(model, trained_on.nodes, graph)
-    setup = set_up(model, graph, propagation=propagation, directory=directory)
-    return ExactSweeps(model, setup, directory=directory, on_chunk=on_chunk)
+    return sweep_module(
+        model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
+    )

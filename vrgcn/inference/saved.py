@@ -1,4 +1,4 @@
-"""Saved models: one safetensors file with all that a prediction needs.
+"""Saved models: chains of stages, and all that a prediction needs of them in one safetensors file.
 
 Weights and feature scaling are tensors; architecture, propagation and names are JSON in the file's
 metadata, with a checksum of all of it. Loading reads tensors and JSON, never pickled code. A model
@@ -9,10 +9,10 @@ Features and labels of a graph are matched with a saved model by the names of co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import torch
@@ -21,27 +21,20 @@ from torch import Tensor, nn
 from vrgcn.engine.setup import note_propagation, propagation_of
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.propagation import PROPAGATIONS, PropagationLike
+from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.sparse import select_columns
 from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
-from vrgcn.inference import AVERAGE, MODEL
+from vrgcn.inference import MODEL
 from vrgcn.inference.calibration import Calibration
-from vrgcn.inference.model_file import (
-    FORMAT,
-    SAVED,
-    VERSION,
-    Description,
-    build_saved,
-    calibration_of,
-    read_model_file,
-    smoothing_of,
-    weights_of,
-    write_model_file,
-)
-from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
-from vrgcn.inference.own_models import Factory, describe_own, make_own
+from vrgcn.inference.exact import SAVED, read_exact, written_exact
+from vrgcn.inference.model_file import read_saved, write_saved
+from vrgcn.inference.node_tables import on_nodes
+from vrgcn.inference.own_models import Factory
 from vrgcn.inference.smoothing import Smoothing
+from vrgcn.inference.stage import RowStage, Stage
+from vrgcn.inference.stages import Source
+from vrgcn.inference.sweeps import Outputs, sweep_module
 from vrgcn.models.node_table import node_tables
 from vrgcn.models.plugins import made_by
 from vrgcn.models.relational import num_columns
@@ -50,7 +43,9 @@ from vrgcn.tasks import FLAGGED, find_task, flagged_task
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A trained model and what its inputs and outputs mean.
+    """A chain of stages that makes outputs, and what its inputs and outputs mean.
+
+    The first stage, `exact`, is one trained model; `Average` is of several.
 
     propagation: the name of its propagation matrix; None: what a model of one's own says itself
     scaling: what is done to the features first
@@ -60,11 +55,11 @@ class SavedModel:
     regression: one number per node, in the unit of the labels, in place of classes
     own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     nodes: ids of the nodes that its node tables have rows of; None: their numbers
-    smoothing: what its outputs are corrected and smoothed by; None: they are taken as they are
-    calibration: what its outputs are divided by, and what limits prediction sets; None: the model
-        is not calibrated
     own_task: the task of another package that it was trained for; None: one of vrgcn's own
+    stages: after the first, in their order: what changes the outputs of the stage before
     """
+
+    name: ClassVar[str] = "exact"  # of the first stage, in files
 
     model: nn.Module
     propagation: str | None = None
@@ -75,9 +70,8 @@ class SavedModel:
     regression: bool = False
     own_matrix: bool = False
     nodes: pa.Array | None = None
-    smoothing: Smoothing | None = None
-    calibration: Calibration | None = None
     own_task: str | None = None
+    stages: tuple[Stage, ...] = ()
 
     @property
     def task(self) -> str:
@@ -95,14 +89,115 @@ class SavedModel:
             model,
             rule if isinstance(rule, str) else None,
             trained_on.scaling,
-            trained_on.task == "multilabel",
-            trained_on.classes,
-            trained_on.features,
-            trained_on.task == "regression",
-            trained_on.own_matrix,
-            trained_on.nodes if node_tables(model) else None,
-            own_task=None if trained_on.task in FLAGGED else trained_on.task,
+            own_matrix=trained_on.own_matrix,
+            nodes=trained_on.nodes if node_tables(model) else None,
+            **_meaning(trained_on),
         )
+
+    @classmethod
+    def of_chain(
+        cls, where: str, settings: dict[str, Any], tensors: dict[str, Tensor], source: Source
+    ) -> SavedModel:
+        """The first stage of a file. where: the file, for errors"""
+        fields = read_exact(where, settings, tensors, source)
+        saved = SavedModel(**fields, **_meaning(source))
+        note_trained_on(
+            saved.model,
+            TrainedOn(
+                saved.scaling,
+                saved.task,
+                saved.classes,
+                saved.features,
+                saved.own_matrix,
+                saved.nodes,
+            ),
+        )
+        if saved.propagation is not None:
+            note_propagation(saved.model, saved.propagation)
+        return saved
+
+    def written(self, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """The settings and tensors of the first stage in a file. folder: that the file is in"""
+        return written_exact(self)
+
+    @property
+    def parts(self) -> Mapping[str, tuple[float, SavedModel]]:
+        """Weight and model of each that it is an average of, by name; none of a single model."""
+        return {}
+
+    def check_single(self, why: str) -> None:
+        """Raise if it is an average of several models.
+
+        why: that will not do; ends with the advice to name a single one
+        """
+
+    def then(self, stage: Stage) -> Self:
+        """The chain with one more stage at its end."""
+        return replace(self, stages=(*self.stages, stage))
+
+    def before(self, kind: type[Stage]) -> Self:
+        """The chain as it is before its first stage of a kind; all of it if it has none."""
+        places = [place for place, stage in enumerate(self.stages) if isinstance(stage, kind)]
+        return replace(self, stages=self.stages[: places[0]]) if places else self
+
+    @property
+    def smoothing(self) -> Smoothing | None:
+        """The stage that corrects and smooths outputs; None if there is none."""
+        return next((stage for stage in self.stages if isinstance(stage, Smoothing)), None)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration of the predictions: the last stage; None if that is another."""
+        last = self.stages[-1] if self.stages else None
+        return last if isinstance(last, Calibration) else None
+
+    @property
+    def whole(self) -> Stage | None:
+        """The first stage that needs the whole graph in one process; None if none does."""
+        return next((stage for stage in self.stages if stage.whole), None)
+
+    def sweeps(
+        self,
+        graph: Graph,
+        *,
+        propagation: PropagationLike | None = None,
+        directory: Path | None = None,
+        on_chunk: Callable[[int], None] | None = None,
+    ) -> Outputs:
+        """The outputs of the last stage, a chunk at a time; arguments as in `predict`."""
+        return self.staged(self.first(graph, propagation, directory, on_chunk), directory)
+
+    def first(
+        self,
+        graph: Graph,
+        propagation: PropagationLike | None,
+        directory: Path | None,
+        on_chunk: Callable[[int], None] | None,
+    ) -> Outputs:
+        """The outputs of the first stage."""
+        graph = fit_features(self, graph, None if directory is None else directory / "features.bin")
+        return sweep_module(
+            on_nodes(self.model, self.nodes, graph),
+            graph,
+            propagation=self.propagation if propagation is None else propagation,
+            directory=directory,
+            on_chunk=on_chunk,
+        )
+
+    def staged(self, outputs: Outputs, directory: Path | None = None) -> Outputs:
+        """The outputs of the last stage, from those of the first."""
+        for stage in self.stages:
+            outputs = stage.on(outputs, find_task(self.task), directory)
+        return outputs
+
+    def row_outputs(self, outputs: Tensor) -> Tensor:
+        """Outputs of the first stage (nodes, width) after the stages that change each row by
+        itself, up to the first that needs the whole graph."""
+        for stage in self.stages:
+            if not isinstance(stage, RowStage):
+                break
+            outputs = stage.rows(outputs, find_task(self.task))
+        return outputs
 
     @property
     def num_features(self) -> int | None:
@@ -137,10 +232,6 @@ class SavedModel:
             self, graph, nodes, propagation=propagation, directory=directory, on_chunk=on_chunk
         )
 
-    def calibrated(self, outputs: Tensor) -> Tensor:
-        """The model's own outputs (nodes, width) as they are predicted: by its temperature."""
-        return outputs if self.calibration is None else self.calibration.outputs(outputs)
-
     def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
         """The graph as the model takes it, its feature columns in the model's order and scale.
 
@@ -165,124 +256,29 @@ def save_model(model: nn.Module | SavedModel, path: str | Path) -> None:
     """
     if not isinstance(model, nn.Module | SavedModel):
         raise TypeError(f"save_model(model, path): {model!r} is not a model")
-    saved = model if isinstance(model, SavedModel) else SavedModel.of(model)
-    if isinstance(saved.model, nn.ModuleList):
-        raise TypeError(
-            "save_model(model, path): an average of models is kept in a folder: save_average"
-        )
-    own = type(saved.model) not in SAVED.values()
-    itself = own or saved.own_matrix
-    if saved.propagation not in PROPAGATIONS and not (itself and saved.propagation is None):
-        raise InputError(f"propagation {saved.propagation!r} is none of {', '.join(PROPAGATIONS)}")
-    description = {
-        "format": FORMAT,
-        "version": VERSION,
-        **(describe_own(saved.model) if own else _describe(saved.model)),
-        "propagation": saved.propagation,
-        "scaling": saved.scaling.kind,
-        "multilabel": saved.multilabel,
-        "regression": saved.regression,
-        "own_matrix": saved.own_matrix,
-        "classes": saved.classes,
-        "features": saved.features,
-        "smoothing": None if saved.smoothing is None else saved.smoothing.settings,
-        "calibration": None if saved.calibration is None else saved.calibration.settings,
-        "task": saved.own_task,
-    }
-    tensors = {f"model.{name}": value for name, value in saved.model.state_dict().items()}
-    if saved.scaling.mean is not None and saved.scaling.deviation is not None:
-        tensors["scaling.mean"] = saved.scaling.mean
-        tensors["scaling.deviation"] = saved.scaling.deviation
-    if saved.scaling.groups is not None:
-        tensors["scaling.groups"] = saved.scaling.groups
-    tensors |= id_tensors(saved.nodes)
-    if saved.smoothing is not None:
-        tensors |= saved.smoothing.tensors
-    if saved.calibration is not None:
-        tensors |= saved.calibration.tensors
-    write_model_file(Path(path), description, tensors)
+    write_saved(model if isinstance(model, SavedModel) else SavedModel.of(model), Path(path))
 
 
 def load_model(path: str | Path, model: Factory | None = None) -> SavedModel:
-    """The model of a file or of the folder of a run, in evaluation mode; of a folder with an
-    average of models an `Average`, which predicts like any other.
+    """The model of a file or of the folder of a run, in evaluation mode.
 
     model: of a model of one's own, what makes it: its class or a function, as such or as a text
         "module:name", called with the arguments that the file has (`model.arguments` as it was
         saved) or with none; or a model, which is given the weights
     """
     path = Path(path)
-    if path.is_dir():
-        if (path / AVERAGE).is_file():
-            from vrgcn.inference.average import load_average
-
-            return load_average(path)
-        path = path / MODEL
-    description, tensors = read_model_file(path)
-    made = _make(path, description, tensors, model)
-    saved = SavedModel(
-        made.eval(),
-        description["propagation"],
-        Scaling(
-            description["scaling"],
-            *(tensors.get(f"scaling.{name}") for name in ("mean", "deviation", "groups")),
-        ),
-        description["multilabel"],
-        description["classes"],
-        description["features"],
-        description["regression"],
-        description["own_matrix"],
-        ids_of_tensors(path, tensors),
-        smoothing_of(path, description, tensors),
-        calibration_of(path, description, tensors),
-        description["task"],
-    )
-    note_trained_on(
-        made,
-        TrainedOn(
-            saved.scaling,
-            saved.task,
-            saved.classes,
-            saved.features,
-            saved.own_matrix,
-            saved.nodes,
-        ),
-    )
-    if saved.propagation is not None:
-        note_propagation(made, saved.propagation)
-    return saved
+    return read_saved(path / MODEL if path.is_dir() else path, model)
 
 
-def _describe(model: nn.Module) -> dict[str, Any]:
-    names = {kind: name for name, kind in SAVED.items()}
-    return {"model": names[type(model)], "arguments": model.arguments}  # type: ignore[index]
-
-
-def _make(
-    path: Path, description: Description, tensors: dict[str, Tensor], factory: Factory | None
-) -> nn.Module:
-    """The model that the file describes, with its weights in their precision."""
-    if description["model"] is None:
-        made = make_own(path, description, factory)
-        _fill(path, made, weights_of(tensors))
-        return made
-    if factory is not None:
-        raise InputError(
-            f"{path} holds {description['model']}, one of vrgcn's models: load it without model="
-        )
-    return build_saved(path, description, tensors)
-
-
-def _fill(path: Path, model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Load the weights of the file into a custom model, in their precision."""
-    dtypes = {weights[name].dtype for name, _ in model.named_parameters() if name in weights}
-    if len(dtypes) == 1:
-        model.to(dtypes.pop())
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        kind = type(model).__name__
-        raise InputError(f"{path}: its weights are not those of this {kind}: {error}") from None
+def _meaning(told: TrainedOn | Source) -> dict[str, Any]:
+    """The fields of a `SavedModel` that say what its outputs mean."""
+    return {
+        "multilabel": told.task == "multilabel",
+        "classes": told.classes,
+        "features": told.features,
+        "regression": told.task == "regression",
+        "own_task": None if told.task in FLAGGED else told.task,
+    }
 
 
 def fit_features(saved: SavedModel, graph: Graph, scaled: Path | None = None) -> Graph:

@@ -14,17 +14,19 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.engine.history import exact_tables
-from vrgcn.engine.setup import Setup
+from vrgcn.engine.setup import Setup, set_up
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
-from vrgcn.graph.propagation import with_neighbours
+from vrgcn.graph.propagation import PropagationLike, with_neighbours
+from vrgcn.graph.trained_on import find_trained_on
+from vrgcn.inference.node_tables import on_nodes
 
 ROWS = 65_536  # rows of outputs that are returned at a time, where no sweep decides
 
 
 class Outputs(ABC):
-    """Outputs of a model for the nodes of a graph, streamed.
+    """Outputs of a model, or of a chain of stages, for the nodes of a graph, streamed.
 
     directory: keep tables in files there instead of in memory
     on_chunk: called with the number of nodes after each chunk of each sweep
@@ -55,6 +57,10 @@ class Outputs(ABC):
     @abstractmethod
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
         """How many nodes all sweeps visit together, for showing progress."""
+
+    @abstractmethod
+    def layers(self) -> int:
+        """How often the model propagates; raise if the outputs are of several models."""
 
     def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
         """What `stream` yields as one table, (nodes, width). In a file, if tables are."""
@@ -105,6 +111,9 @@ class ExactSweeps(Outputs):
     def graph(self) -> Graph:
         return self.setup.graph
 
+    def layers(self) -> int:
+        return self.setup.evaluation.depth
+
     def stream(
         self, nodes: Tensor | None = None, layer: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
@@ -147,3 +156,19 @@ class ExactSweeps(Outputs):
         for _ in range(sweeps - 1):
             needed.append(with_neighbours(needed[-1], *self.setup.P.values()))
         return needed[::-1]
+
+
+def sweep_module(
+    model: nn.Module,
+    graph: Graph,
+    *,
+    propagation: PropagationLike | None = None,
+    directory: Path | None = None,
+    on_chunk: Callable[[int], None] | None = None,
+) -> ExactSweeps:
+    """The sweeps of a module, for a graph whose features are as it was trained on them."""
+    trained_on = find_trained_on(model)
+    if trained_on is not None:
+        model = on_nodes(model, trained_on.nodes, graph)
+    setup = set_up(model, graph, propagation=propagation, directory=directory)
+    return ExactSweeps(model, setup, directory=directory, on_chunk=on_chunk)

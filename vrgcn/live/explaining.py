@@ -121,9 +121,8 @@ class Explainer:
     def explain(self) -> Explanation:
         links = self._links()
         ids, classes = self._world.ids[self._kind], self._live.classes
-        note = ""
-        if self._live.saved.smoothing is not None:
-            note = "probabilities of the network, before Correct & Smooth"
+        whole = self._live.saved.whole
+        note = "" if whole is None else f"probabilities of the network, before {whole.title}"
         return Explanation(
             ids.id(self._slot),
             self._kind or None,
@@ -142,9 +141,7 @@ class Explainer:
     def _of(self, outputs: Tensor) -> float:
         if not self._task.has_classes:
             return float(outputs[0, 0])
-        saved = self._live.saved
-        if saved.smoothing is None:  # a temperature is of the smoothed outputs, where they are
-            outputs = saved.calibrated(outputs)
+        outputs = self._live.saved.row_outputs(outputs)
         return float(self._task.probabilities(outputs)[0, self._class])
 
     def _without(self, changes: Resolved) -> float:

@@ -19,10 +19,10 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.smoothing import Smoothing
 from vrgcn.live.changes import Change, Changes, RefusedError, checked, id_list, within
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
 from vrgcn.live.ids import Id
+from vrgcn.live.known_outputs import KnownOutputs
 from vrgcn.live.known_pairs import relation_of, with_pairs
 from vrgcn.live.materialise import materialise
 from vrgcn.live.reading import (
@@ -36,7 +36,6 @@ from vrgcn.live.reading import (
 from vrgcn.live.resolving import Resolved, Resolver, find_kind
 from vrgcn.live.saving import load_tables, open_graph, save_live, verified_description
 from vrgcn.live.slots import ONLY, FullError
-from vrgcn.live.smoothed import smoothed_outputs
 from vrgcn.live.state import Computed
 from vrgcn.live.support import check_live_graph, check_live_model
 from vrgcn.live.turns import Turns
@@ -104,7 +103,7 @@ class Live:
         self.saved = saved
         self.note: Any = None
         self.version = 0  # how often it was changed
-        self._smooth: tuple[int, Tensor] | None = None  # of which version, by slots
+        self._last: tuple[int, Tensor] | None = None  # see _finished; of which version, by slots
         self._recipes = recipes or {}
         self._undirected = undirected
         self._directory = None if directory is None else Path(directory)
@@ -228,11 +227,11 @@ class Live:
         return self._predictions(kind, nodes, self._outputs(kind, nodes))
 
     def _predictions(self, kind: str, nodes: list[Any], outputs: Tensor) -> Predictions:
-        """outputs: (len(nodes), width), not calibrated yet"""
+        """outputs: (len(nodes), width), of the last stage"""
         names = names_of(nodes, kind, self._world.ids[kind].index.text)
         return Predictions(
             torch.arange(len(nodes)),
-            self.saved.calibrated(outputs),
+            outputs,
             names,
             self.classes,
             self.saved.task,
@@ -251,27 +250,28 @@ class Live:
             kept = ", ".join(self._world.answered)
             text = f"predict: nodes of kind {kind!r} have no predictions; {kept} have"
             raise RefusedError(text, "kind")
-        if self.saved.smoothing is not None:
+        if self.saved.whole is not None:
             with self._turns:
-                table = self._smoothed(self.saved.smoothing)
+                table = self._finished()
                 return table[[slot_of(self._world, kind, node) for node in nodes]]
         with self._reading:
             slots = torch.tensor(
                 [slot_of(self._world, kind, node) for node in nodes], dtype=torch.int64
             )
-            return self._world.state.outputs.index_select(0, slots)
+            outputs = self._world.state.outputs.index_select(0, slots)
+        return self.saved.row_outputs(outputs)
 
-    def _smoothed(self, smoothing: Smoothing) -> Tensor:
-        """(slots, width), computed once after each change."""
-        if self._smooth is None or self._smooth[0] != self.version:
+    def _finished(self) -> Tensor:
+        """Outputs of the last stage, (slots, width), computed once after each change."""
+        if self._last is None or self._last[0] != self.version:
             state = self._world.state
             slots = state.alive.nonzero()[:, 0]
             graph = materialise(self._world.graph, state, self._world.ids, bare=True)
-            smoothed = smoothed_outputs(smoothing, self.saved.task, graph, state.outputs[slots])
-            table = smoothed.new_zeros((self._world.slots.total, smoothed.shape[1]))
-            table[slots] = smoothed
-            self._smooth = self.version, table
-        return self._smooth[1]
+            outputs = self.saved.staged(KnownOutputs(graph, state.outputs[slots])).outputs()
+            table = outputs.new_zeros((self._world.slots.total, outputs.shape[1]))
+            table[slots] = outputs
+            self._last = self.version, table
+        return self._last[1]
 
     @property
     def source_kind(self) -> str | None:
@@ -316,10 +316,11 @@ class Live:
 
         ids: also of nodes that the changes add
         """
-        if isinstance(self.saved.model, PairModel) or self.saved.smoothing is not None:
+        whole = self.saved.whole
+        if isinstance(self.saved.model, PairModel) or whole is not None:
+            which = "of pairs" if whole is None else f"that are {whole.words}"
             raise InputError(
-                "what_if: predictions of pairs, and those that are corrected and smoothed, are "
-                "not known without making the change"
+                f"what_if: predictions {which} are not known without making the change"
             )
         nodes = id_list(ids)
         kind = find_kind(kind, self._world.slots, "what_if")
@@ -338,7 +339,7 @@ class Live:
                     slot = new.get(key(node))
                     slots.append(slot_of(self._world, kind, node) if slot is None else slot)
             outputs = self._supposed(resolved, torch.tensor(slots))
-        return self._predictions(kind, nodes, outputs)
+        return self._predictions(kind, nodes, self.saved.row_outputs(outputs))
 
     def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
         """How the prediction of a node changes when an edge, a neighbour or a column is left out.

@@ -7,18 +7,13 @@ from torch import nn
 from vrgcn.engine.forward import find_adapter
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.average import Average
 from vrgcn.inference.saved import SavedModel
 from vrgcn.pairs.model import PairModel
 
 
 def check_live_model(saved: SavedModel) -> None:
     """Raise for a model whose outputs cannot follow changes of the graph."""
-    if isinstance(saved, Average):
-        raise InputError(
-            "an average of models cannot be live: make one of its members live, such as the best "
-            f"single one: {saved.best or 'the folder `best` of the search'}"
-        )
+    saved.check_single("cannot be live; name a single model")
     if find_adapter(saved.model) is not None:
         raise InputError(
             "the layers of a PyG model bring matrices of their own, and what a change of the graph "

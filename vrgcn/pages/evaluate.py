@@ -10,7 +10,6 @@ from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.data.sources import find_source
 from vrgcn.engine.devices import use_threads
 from vrgcn.files.scratch import table_folder
-from vrgcn.files.setting_names import setting
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.compared import evaluate_edges
@@ -52,7 +51,7 @@ def evaluate(
     place = opened.folder if picture is None else picture.parent
     with table_folder(memory, place) as tables:
         scored = open_run_graph(opened, dataset, folder, root, tables, on_fill)
-        for note in (scored.note, _smoothed(opened)):
+        for note in (scored.note, *(stage.caution for stage in opened.saved.stages)):
             if note is not None and on_note is not None:
                 on_note(note)
         known = scored.graph
@@ -72,13 +71,3 @@ def evaluate(
 
 def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
-
-
-def _smoothed(run: Run) -> str | None:
-    """Return what the scores of a smoothed model's training nodes are worth; None for others."""
-    if run.saved.smoothing is None:
-        return None
-    return (
-        "the scores of training nodes say nothing: Correct & Smooth gives them their own labels; "
-        f"{setting('smooth', 'never', command='train')} trains without it"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from typing import TypeVar
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
@@ -14,10 +14,10 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 
+S = TypeVar("S", bound=SavedModel)
 
-def calibrate_run(
-    saved: SavedModel, graph: Graph, wanted: str, note: Callable[[str], None]
-) -> SavedModel:
+
+def calibrate_run(saved: S, graph: Graph, wanted: str, note: Callable[[str], None]) -> S:
     """Return the saved model of a run, calibrated on validation nodes if `wanted` says so.
 
     graph: features scaled; wanted: as `Settings.calibrate`
@@ -28,7 +28,8 @@ def calibrate_run(
     if wanted == "auto" and len(graph.val) < ENOUGH:
         return saved
     assert graph.labels is not None
-    outputs = predict(replace(saved, calibration=None), graph, kind="all")
+    plain = saved.before(Calibration)
+    outputs = predict(plain, graph, kind="all")
     task = find_task(saved.task)
     found = calibrate(task, outputs, graph.labels, graph.val)
     if task.has_classes:
@@ -38,7 +39,7 @@ def calibrate_run(
             "the label is the more probable class: no other threshold had a better F1 on held-out "
             "validation nodes"
         )
-    return replace(saved, calibration=found)
+    return plain.then(found)
 
 
 def _temperature_text(found: Calibration) -> str:

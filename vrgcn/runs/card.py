@@ -25,7 +25,6 @@ from vrgcn.files.parsing import read_json
 from vrgcn.files.printable import printable
 from vrgcn.files.settings import declarations
 from vrgcn.files.writing import write_text
-from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import NOT_BETTER
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.node_table import node_tables
@@ -260,11 +259,10 @@ def _calibration(saved: SavedModel) -> list[str]:
 
 
 def _model(saved: SavedModel, config: Mapping[str, Any]) -> list[str]:
-    smoothed = said((saved.smoothing, "predictions are corrected and smoothed"))
-    if isinstance(saved, Average):
-        weights = zip(saved.members or {}, saved.weights, strict=True)
-        rows = [(code(name), f"{weight:.3f}") for name, weight in weights]
-        return [*table("| member of the average | weight |", rows), *smoothed]
+    staged = [line for stage in saved.stages for line in stage.described]
+    if saved.parts:
+        rows = [(code(name), f"{weight:.3f}") for name, (weight, _) in saved.parts.items()]
+        return [*table("| member of the average | weight |", rows), *staged]
     count = sum(parameter.numel() for parameter in saved.model.parameters())
     name = f"baseline {code(config['baseline'])}, " if "baseline" in config else ""
     estimator = config.get("chosen_estimator") or config.get("estimator")
@@ -273,13 +271,14 @@ def _model(saved: SavedModel, config: Mapping[str, Any]) -> list[str]:
         f"{name}{type(saved.model).__name__} with {count:,} weights",
         f"features scaled: {saved.scaling.kind}",
         *said((estimator and not name, way)),
-        *smoothed,
+        *staged,
     ]
 
 
 def _limits(saved: SavedModel) -> list[str]:
-    every = [saved, *((isinstance(saved, Average) and saved.members) or {}).values()]
-    own = any(part.smoothing is not None or node_tables(part.model) for part in every)
+    every = [saved, *(member for _, member in saved.parts.values())]
+    stages = [stage for part in every for stage in part.stages]
+    own = bool(node_tables(saved.model)) or any(stage.of_nodes for stage in stages)
     return [*_LIMITS, *said((own, _OWN_ROWS))]
 
 

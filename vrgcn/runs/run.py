@@ -19,7 +19,7 @@ from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.inference import AVERAGE, MODEL
+from vrgcn.inference import MODEL
 from vrgcn.runs.folder import BEST, METRICS, RESULT, member_runs, read_config, unfinished
 from vrgcn.runs.settings import GRAPH_CHECKSUM
 from vrgcn.targets.spec import TargetSpec
@@ -195,7 +195,7 @@ def check_run(folder: Path) -> dict[str, Any]:
         best = folder / BEST
         one = best if (best / MODEL).is_file() else several[0]
         raise InputError(f"{folder} holds {len(several)} runs: name one, such as {one}")
-    if not (folder / MODEL).is_file() and not (folder / AVERAGE).is_file():
+    if not (folder / MODEL).is_file():
         done = unfinished(folder)
         why = "it was deleted or moved"
         if done is not None:

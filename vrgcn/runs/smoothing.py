@@ -42,7 +42,7 @@ def smooth_run(
         )
     if chosen.smoothing is None:
         return result, saved
-    saved, test = replace(saved, smoothing=chosen.smoothing), result.test
+    saved, test = saved.then(chosen.smoothing), result.test
     if len(graph.test):
         assert graph.labels is not None
         outputs = predict(saved, graph, graph.test)

@@ -74,7 +74,7 @@ class Service:
         neighbours: how many of the most influential ones are named
         kept: True to return None where anything has to be computed
         """
-        if kept and self.live.saved.smoothing is not None:
+        if kept and self.live.saved.whole is not None:
             return None
         with refusals():
             shown = self._named(node, kind)

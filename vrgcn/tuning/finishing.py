@@ -23,7 +23,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.writing import new_file, remove_folder
 from vrgcn.inference import MODEL
-from vrgcn.inference.average import Average, save_average
+from vrgcn.inference.average import Average
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
@@ -97,7 +97,7 @@ class TuneResult:
         )
         if self.average is None:
             return text
-        members = self.average.members or {}
+        members = self.average.members
         weights = zip(members, self.average.weights, strict=True)
         shares = ", ".join(f"{weight:.2f} {name}" for name, weight in weights)
         return f"{text}\naverage of {len(members)}: {shares}\n{self.average_result}"
@@ -114,7 +114,7 @@ def finish(session: Session) -> TuneResult:
     errors: dict[str, float | None] = {}
     if predicts_labels(session.graph):
         average, averaged, errors = _average(session, members)
-    weights = dict(zip(average.members or {}, average.weights, strict=True)) if average else {}
+    weights = dict(zip(average.members, average.weights, strict=True)) if average else {}
     entries = [(m.tried, errors.get(m.name), weights.get(m.name, 0.0)) for m in members]
     if average is None:  # simple rules have no model
         entries += [(rule, None, 0.0) for rule in session.baselines.values()]
@@ -195,7 +195,7 @@ def _smoothed(
     gain = choice.alone - choice.val if metric.error else choice.val - choice.alone
     if choice.smoothing is None or gain <= _GAIN * (error or 0.0):
         return average, val
-    return replace(average, smoothing=choice.smoothing), choice.val
+    return average.then(choice.smoothing), choice.val
 
 
 def _tested(session: Session, saved: SavedModel, scores: Scores) -> Scores:
@@ -211,9 +211,7 @@ def _calibrated(session: Session, saved: S) -> S:
     """Return a model calibrated on the validation nodes, as a single run is; the test nodes are
     scored before, and play no part."""
     wanted = str(session.options.get("calibrate", "auto"))
-    calibrated = calibrate_run(saved, session.untested, wanted, lambda _: None)
-    assert isinstance(calibrated, type(saved))
-    return calibrated
+    return calibrate_run(saved, session.untested, wanted, lambda _: None)
 
 
 def _write_best(session: Session, member: Member, saved: SavedModel, scores: Scores) -> Scores:
@@ -239,7 +237,7 @@ def _write_average(session: Session, average: Average, scores: Scores) -> None:
     folder.mkdir()
     config = {**session.options, "average": len(average.weights)}
     write_settings(folder / CONFIG, config)
-    save_average(average, folder)
+    save_model(average, folder / MODEL)
     result = {"metric": scores.metric.title, "val": scores.val, "test": scores.test}
     result |= {"epoch": 0, "seconds": 0.0, "evaluation_seconds": 0.0}  # as those of runs have
     write_end(folder, config, result, average, facts_of(session.graph), scores.error)
