@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 import tomllib
-from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -30,7 +28,7 @@ from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
 from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import SPACE, TriedSettings
-from vrgcn.tuning.study import STUDY, Tried
+from vrgcn.tuning.study import Tried
 
 optuna = pytest.importorskip("optuna")
 
@@ -364,18 +362,6 @@ def test_other_threads_and_limits_are_the_same_search(found) -> None:
     result, folder = found
     again = tune(GRAPH, MODEL, replace(CONFIG, threads=1), folder=folder, trials=4, baselines=())
     assert told(again) == told(result)
-
-
-def test_a_study_from_before_it_was_noted_is_accepted(tmp_path) -> None:
-    def go_on(trials: int, epochs: int) -> TuneResult:
-        config = replace(CONFIG, epochs=epochs)
-        given = {"search": ("hidden",), "trials": trials, "baselines": ()}
-        return tune(GRAPH, MODEL, config, folder=tmp_path, **given)
-
-    go_on(1, 1)
-    with closing(sqlite3.connect(tmp_path / STUDY)) as study, study:
-        study.execute("DELETE FROM study_user_attributes WHERE key = 'identity'")
-    assert len(go_on(2, 2).trials) == 2
 
 
 def test_optunas_own_log_is_quiet(found, capfd, tmp_path) -> None:

@@ -41,6 +41,7 @@ from vrgcn.runs.checkpoint import (
     DamagedCheckpointError,
     checkpoint_name,
     checkpoints_in,
+    first_whole,
     load_checkpoint,
     write_checkpoint,
 )
@@ -101,22 +102,8 @@ class PartCheckpoints(Checkpoints):
         setup = self.trainer.minibatches.setup
         identified["run"]["propagation"] = str(setup.rule)
         # The graph's fingerprint is that of the unscaled features.
-        identified["run"]["scaling"] = self._scaling
+        identified["run"]["scaling"] = (self.trainer.graph.scaling or Scaling()).kind
         return identified
-
-    @property
-    def _scaling(self) -> str:
-        return (self.trainer.graph.scaling or Scaling()).kind
-
-    def _refuse_another(self, found: Checkpoint) -> None:
-        run = found.identity["run"]
-        if "scaling" not in run:
-            self.on_note(
-                f"{found.path} is of a vrgcn that did not note how features are scaled: they are "
-                f"taken to be as in these parts, {self._scaling!r}"
-            )
-            run = run | {"scaling": self._scaling}
-        super()._refuse_another(replace(found, identity=found.identity | {"run": run}))
 
     def _save(self, state: TrainState, identity: dict[str, Any]) -> Path:
         path = self.folder / checkpoint_name(state)
@@ -177,22 +164,7 @@ class PartCheckpoints(Checkpoints):
         check one after the other together."""
         names = self.group.broadcast([path.name for path in checkpoints_in(self.folder)])
         self._check_seen(names)
-        damaged: list[str] = []
-        for name in names:
-            try:
-                checkpoint = self._read(self.folder / name)
-            except DamagedCheckpointError as error:
-                damaged.append(str(error))
-                continue
-            for message in damaged:
-                self.on_note(f"{message}; {name} is used in its place")
-            return checkpoint
-        if damaged:
-            raise DamagedCheckpointError(
-                f"{self.folder} has no checkpoint that is whole: {'; '.join(damaged)}. Training "
-                "can only start again from the beginning"
-            )
-        return None
+        return first_whole(self.folder, names, self._read, self.on_note)
 
     def _check_seen(self, names: list[str]) -> None:
         """Raise if some processes do not see the folder, because they would start from the

@@ -64,9 +64,7 @@ def graph_to_hetero(graph: Graph) -> Any:
                 mask = torch.zeros(len(own), dtype=torch.bool)
                 mask[graph.split(name) - own.start] = True
                 data[graph.target][f"{name}_mask"] = mask
-    for relation in graph.relations.values():
-        if relation.reverse_of is not None:
-            continue
+    for relation in graph.given.values():
         A = relation.adjacency
         starts = [graph.kinds.range(kind).start for kind in (relation.source, relation.target)]
         ends = torch.stack([A.indices, A.row_of_entry]) - torch.tensor(starts)[:, None]

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -190,15 +190,26 @@ def newest_checkpoint(folder: Path, on_damage: Callable[[str], None]) -> Checkpo
 
     on_damage: called with the error of each damaged checkpoint
     """
+    names = [path.name for path in checkpoints_in(folder)]
+    return first_whole(folder, names, load_checkpoint, on_damage)
+
+
+def first_whole(
+    folder: Path,
+    names: Sequence[str],
+    load: Callable[[Path], Checkpoint],
+    on_damage: Callable[[str], None],
+) -> Checkpoint | None:
+    """Return the first of some checkpoints of a folder that is not damaged; None of none."""
     damaged = []
-    for path in checkpoints_in(folder):
+    for name in names:
         try:
-            checkpoint = load_checkpoint(path)
+            checkpoint = load(folder / name)
         except DamagedCheckpointError as error:
             damaged.append(str(error))
             continue
         for message in damaged:
-            on_damage(f"{message}; {path.name} is used in its place")
+            on_damage(f"{message}; {name} is used in its place")
         return checkpoint
     if damaged:
         raise DamagedCheckpointError(

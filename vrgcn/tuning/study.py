@@ -108,15 +108,12 @@ def _empty_study() -> bytes:
 
 def note_identity(
     study: optuna.Study, identity: dict[str, Any]
-) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return the identity recorded in a study, None if there is none, and the present one, as JSON.
-    The identity is recorded while there are no trials, because that of existing trials is
-    unknown."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the identity that a study began with, and the present one, as JSON."""
     now = json.loads(json.dumps(identity))
-    before = study.user_attrs.get(_IDENTITY)
-    if before is None and not study.get_trials(deepcopy=False):
+    if _IDENTITY not in study.user_attrs:
         study.set_user_attr(_IDENTITY, now)
-    return before, now
+    return study.user_attrs[_IDENTITY], now
 
 
 @contextmanager

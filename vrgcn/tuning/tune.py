@@ -250,10 +250,7 @@ def _identity(
 
 def _refuse_another(folder: Path, study: optuna.Study, now: dict[str, Any]) -> None:
     """Raise if the trials in a folder belong to another search."""
-    before, now = note_identity(study, now)
-    if before is None:
-        return
-    changed = differences(before, now)
+    changed = differences(*note_identity(study, now))
     if changed:
         raise InputError(
             f"{folder} holds another search: {'; '.join(changed)}; give another folder, or delete "
