@@ -30,8 +30,7 @@ from vrgcn import (
     save_model,
 )
 from vrgcn.cli import COMMANDS
-from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.parsing import parse
+from vrgcn.cli.parsing import parse, parse_with_files
 from vrgcn.cli.train import TrainOptions
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.graph.propagation import build_propagation

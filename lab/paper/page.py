@@ -18,9 +18,8 @@ from lab.paper.numbers import COLUMNS, NONE, numbers
 from lab.paper.settings import setting
 from vrgcn import __version__
 from vrgcn.data.tables.wording import counted
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text, seconds_text
 from vrgcn.pages.page import VERDICTS, Page
-from vrgcn.training.wording import seconds_text
 
 PAGE = "report.html"
 NOT_NOTED = "an earlier version, not noted"

@@ -32,10 +32,10 @@ from vrgcn.engine.devices import use_threads
 from vrgcn.files.destination import check_out_folder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import printable
+from vrgcn.files.wording import seconds_text
 from vrgcn.pages.page import VERDICTS
 from vrgcn.training.progress import TimeLeftColumn, progress_bar
 from vrgcn.training.result import check_drawing
-from vrgcn.training.wording import seconds_text
 
 # name: module, in the order of the page
 EXPERIMENTS = {

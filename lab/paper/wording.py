@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
-from vrgcn.training.wording import deviation
+from vrgcn.files.wording import deviation
 
 
 def mean_text(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:

@@ -31,8 +31,8 @@ from lab.harness.records import Record, append_record, in_order, of, read_lines
 from lab.harness.trainers import EndlessTrainer
 from lab.harness.version import code_version
 from lab.league.real_graphs import GRAPHS, Entry, data_folder, entry_of, load
-from vrgcn.costs.choice import CANDIDATES, EXACT, HARDLY_MORE, choice_by, work
-from vrgcn.costs.epoch_cost import Cost
+from vrgcn.costs.choice import CANDIDATES, EXACT, choice_by
+from vrgcn.costs.epoch_cost import HARDLY_MORE, Cost
 from vrgcn.inference.sweeps import ExactSweeps
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.settings import Settings
@@ -163,7 +163,7 @@ def excess(times: dict[str, float], chosen: str) -> float:
 def fitted(known: dict[str, tuple[dict[str, float], dict[str, Cost]]]) -> float:
     """Return the threshold `HARDLY_MORE` that loses least time on these graphs, the middle of the
     best range of thresholds. known: times and costs by graph"""
-    ratios = sorted(work(cost[EXACT]) / work(cost[CANDIDATES[0]]) for _, cost in known.values())
+    ratios = sorted(cost[EXACT].work / cost[CANDIDATES[0]].work for _, cost in known.values())
     between = [(a + b) / 2 for a, b in zip([1.0, *ratios], [*ratios, 2 * ratios[-1]], strict=True)]
 
     def lost(threshold: float) -> float:
@@ -194,7 +194,7 @@ def show(records: list[Record]) -> str:
         cells: list[Any] = [
             name,
             *(f"{time_of[each]:.2f}" for each in ESTIMATORS),
-            f"{work(cost[EXACT]) / work(cost[CANDIDATES[0]]):.2f}",
+            f"{cost[EXACT].work / cost[CANDIDATES[0]].work:.2f}",
             chosen,
             f"{excess(time_of, chosen):.2f}" + _interval(spread(records, name, chosen)),
             f"{held_out} ({threshold:.2f})",

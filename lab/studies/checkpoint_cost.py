@@ -18,9 +18,9 @@ import time
 from pathlib import Path
 
 from vrgcn import GraphSAGE, TrainConfig, fit, load_dataset
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 from vrgcn.runs.checkpoint import checkpoints_in
-from vrgcn.training.interval import Interval
+from vrgcn.training.clock import Interval
 
 LIMIT = 0.03
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.cli.config_file import parse_with_files
 from vrgcn.cli.diagnose import DiagnoseOptions
-from vrgcn.cli.parsing import UsageError
+from vrgcn.cli.parsing import UsageError, parse_with_files
 from vrgcn.cli.train import TrainOptions
 from vrgcn.cli.tune import TuneOptions
 from vrgcn.files.setting_names import flags_in_messages

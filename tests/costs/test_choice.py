@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, fit, scale_graph
-from vrgcn.costs.choice import candidate_costs, choice_by, choose_estimator, hardly_more
+from vrgcn.costs.choice import candidate_costs, choice_by, choose_estimator
 from vrgcn.costs.epoch_cost import Cost
 from vrgcn.costs.order import build_for
 from vrgcn.data.generate_kinds import generate_kinds
@@ -144,5 +144,5 @@ class _Over:
 
 def test_entries_of_sparse_features_count_as_work() -> None:
     exact, other = Cost(1400, 10, {}, steps=1), Cost(1000, 10, {}, steps=1)
-    assert hardly_more(exact, other)
-    assert not hardly_more(replace(exact, entries=400_000), replace(other, entries=40_000))
+    assert exact.hardly_more(other)
+    assert not replace(exact, entries=400_000).hardly_more(replace(other, entries=40_000))

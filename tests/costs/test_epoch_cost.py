@@ -27,7 +27,7 @@ from vrgcn.costs.wording import cost_line
 from vrgcn.graph.propagation import mean
 from vrgcn.graph.sparse import CSR, stored
 from vrgcn.targets.finding import find_target
-from vrgcn.training.batches import build_minibatches
+from vrgcn.training.components import build_minibatches
 
 GRAPH = random_graph().with_features(random_graph().features.float())
 CONFIG = TrainConfig(batch_size=16, refresh="never", fanout=2, sample_size=20)

@@ -10,7 +10,7 @@ import torch
 from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig
 from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.out_of_memory import Needs, advice, memory_explained
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 from vrgcn.graph.mapped import zeros
 
 GRAPH = Graph([[0, 1], [1, 2]], torch.zeros(1000, 25))

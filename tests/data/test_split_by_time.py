@@ -10,7 +10,7 @@ from vrgcn import Graph, ModelConfig, TrainConfig
 from vrgcn.costs.order import build_for
 from vrgcn.graph.scaling import scale_graph
 from vrgcn.targets.label_split import split_by_time
-from vrgcn.training.batches import look_at
+from vrgcn.training.components import look_at
 
 MONTHS = [1, 2, 3, 4, 7, 8, 11, 12, 0, 1]
 

@@ -17,7 +17,7 @@ from vrgcn.engine.samplers import SAMPLERS, Sample, Sampler, build_sampler, fano
 from vrgcn.engine.samplers.few import Few
 from vrgcn.engine.samplers.full import Full
 from vrgcn.graph.propagation import build_propagation
-from vrgcn.training.batches import refreshed_nodes
+from vrgcn.training.components import refreshed_nodes
 
 P = build_propagation("gcn", random_graph())
 TARGETS = torch.tensor([40, 3, 59, 17, 8])

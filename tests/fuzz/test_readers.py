@@ -23,8 +23,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from vrgcn.cli.config_file import parse_with_files
-from vrgcn.cli.parsing import parse
+from vrgcn.cli.parsing import parse, parse_with_files
 from vrgcn.cli.train import TrainOptions
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.tables import ImportSpec, import_tables

@@ -16,9 +16,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.models import GCN, GraphSAGE
+from vrgcn.models.optimizers import RowAdam
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.optimizer import build_optimizer
-from vrgcn.training.row_adam import RowAdam
 
 GRAPH = random_graph()
 WIDTH = 6

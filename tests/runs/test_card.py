@@ -13,7 +13,7 @@ import torch
 
 from tests.runs.test_fit import graph
 from vrgcn import Graph, load_run, save_graph, train
-from vrgcn.cli.config_file import parse_with_files
+from vrgcn.cli.parsing import parse_with_files
 from vrgcn.cli.train import TrainOptions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.models import GCN

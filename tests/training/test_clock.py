@@ -12,7 +12,7 @@ from tests.training.test_state import BATCH, graph
 from vrgcn import TrainConfig
 from vrgcn.runs.folder import METRICS
 from vrgcn.runs.job import prepare
-from vrgcn.training.clock import Clock
+from vrgcn.training.clock import Clock, Interval
 from vrgcn.training.listener import Callbacks, StopTraining
 
 
@@ -193,3 +193,18 @@ def test_a_limit_before_any_evaluation_keeps_the_epoch_that_it_is_in(
     assert (result.stopped, result.epoch, len(result.curve)) == ("time", 3, 3)
     assert [p.val for p in result.curve] == [None, None, result.val]
     assert_same(train(resume=tmp_path, **given), train(**given))
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "10d", "0m", "s", "m", "1 m"])
+def test_an_interval_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        TrainConfig(checkpoint_every=text)
+
+
+def test_intervals_are_epochs_or_minutes() -> None:
+    assert Interval.parse(3) == Interval(epochs=3)
+    assert Interval.parse("10m") == Interval(seconds=600.0)
+    assert Interval.parse("0.5m") == Interval.parse("30s") == Interval(seconds=30.0)
+    assert Interval.parse("2h") == Interval(seconds=7200.0)
+    assert Interval.parse("0") == Interval()
+    assert Interval.parse("auto") == Interval(seconds=300.0, share=0.02)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.runs.test_fit import graph, model
 from vrgcn import TrainConfig, fit
-from vrgcn.training.wording import seconds_text
+from vrgcn.files.wording import seconds_text
 
 
 @pytest.fixture

@@ -95,9 +95,8 @@ def _check_printed(output: Unbroken) -> None:
 
 def _run(name: str, flags: list[str]) -> bool:
     """Run a command, or print its help; return True if it only prints."""
-    from vrgcn.cli.config_file import parse_with_files
     from vrgcn.cli.help import command_help
-    from vrgcn.cli.parsing import UsageError
+    from vrgcn.cli.parsing import UsageError, parse_with_files
 
     command = COMMANDS[name]
     options: Options | None = None

@@ -9,7 +9,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data import find_dataset
 from vrgcn.files.printable import print_note, printable
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

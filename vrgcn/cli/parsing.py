@@ -22,6 +22,8 @@ from vrgcn.cli.flags import Flag, flags_of
 from vrgcn.data.databases.url import place
 from vrgcn.files.plugins import plugin_names
 from vrgcn.runs.config_file import build
+from vrgcn.runs.given import file_values
+from vrgcn.targets.usual import with_usual
 
 _FIRST = re.compile(r"(\w+):? ")
 _FIELD = re.compile(r"(?<![\w'\"./=-])[a-z]+(_[a-z]+)+(?![\w'\"/=-])")  # not in quotes or paths
@@ -35,6 +37,13 @@ class UsageError(Exception):
 def parse(kind: Any, words: list[str]) -> Any:
     """Return the options that the words stand for."""
     return build_options(kind, read_words(kind, words))
+
+
+def parse_with_files(options: type, words: list[str]) -> Any:
+    """Return the options that the words and the files they name stand for."""
+    given = read_words(options, words)
+    values = file_values(options, given) | given
+    return build_options(options, with_usual(values) if given.get("resume") is None else values)
 
 
 def build_options(kind: Any, values: dict[str, Any]) -> Any:

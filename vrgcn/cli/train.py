@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from vrgcn.cli.run_options import RunOptions
+from vrgcn.cli.shared_flags import RunOptions
 from vrgcn.data.sources import has_parts
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.runs.config_file import flatten

@@ -24,13 +24,12 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import OFF, declarations
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG
-from vrgcn.runs.former import former_model
 from vrgcn.runs.interrupts import stop_requests
-from vrgcn.runs.record import recorded
+from vrgcn.runs.record import former_model, recorded
 from vrgcn.runs.resume import nothing_left, refuse_changes
 from vrgcn.runs.training import end_told, summary
 from vrgcn.training.listener import Callbacks, Listener, Listeners

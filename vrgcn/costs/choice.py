@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from vrgcn.costs.epoch_cost import Cost, counted, epoch_costs
+from vrgcn.costs.epoch_cost import HARDLY_MORE, Cost, counted, epoch_costs
 from vrgcn.engine.setup import Setup
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
@@ -24,13 +24,6 @@ EXACT = "exact"
 # Tried in this order: the first that can train the model is compared with exact training. Sparse
 # features under dropout have no history of their own; cvd computes them exactly.
 CANDIDATES = ("two-way", "cvd")
-# Both are read off the map. A step takes at least as long as this many nodes, however few it has.
-# Exact training is not behind if it takes up to this many times as long by this count, because its
-# epochs lead further.
-STEP = 500
-HARDLY_MORE = 2.0
-# Entries of sparse features that take as long as one node, forward and backward.
-ENTRIES = 80
 
 
 @dataclass(frozen=True)
@@ -95,7 +88,7 @@ def choice_by(costs: Mapping[str, Cost], most: float = HARDLY_MORE) -> Estimator
         return EstimatorChoice(
             EXACT, "no estimator with histories can train this model on this graph"
         )
-    if work(exact) <= most * work(costs[name]):
+    if exact.work <= most * costs[name].work:
         return EstimatorChoice(
             EXACT,
             f"in minibatches of this size it costs hardly more than {name} on this graph "
@@ -107,14 +100,3 @@ def choice_by(costs: Mapping[str, Cost], most: float = HARDLY_MORE) -> Estimator
         f"it computes {counted(costs[name].nodes)} nodes an epoch, {EXACT} training "
         f"{counted(exact.nodes)}",
     )
-
-
-def hardly_more(exact: Cost, other: Cost) -> bool:
-    """Return True if exact training costs about as much as another estimator, and is therefore
-    preferable."""
-    return work(exact) <= HARDLY_MORE * work(other)
-
-
-def work(cost: Cost) -> float:
-    """Return the work of an epoch, in nodes that take as long."""
-    return cost.nodes + cost.entries / ENTRIES + STEP * cost.steps

@@ -31,7 +31,7 @@ from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, dense_width, is_dense, is_sparse, sparse_columns, stored
 from vrgcn.targets.finding import find_target
-from vrgcn.training.batches import build_minibatches, look_at, refreshed_nodes
+from vrgcn.training.components import build_minibatches, look_at, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.target import Target
 
@@ -39,6 +39,15 @@ _PLANNED = 3  # minibatches that are planned: their sizes differ by a few percen
 _STEP = 5_000_000  # entries of a plan: beyond them one minibatch is enough
 _COPIES = 3  # copies of an activation in a step: its value, its gradient, and a layer's result
 _WEIGHTS = 5  # copies of a weight: itself, its gradient, two moments, the best so far
+
+
+# Both are read off the map. A step takes at least as long as this many nodes, however few it has.
+# Exact training is not behind if it takes up to this many times as long by this count, because its
+# epochs lead further.
+_STEP = 500
+HARDLY_MORE = 2.0
+# Entries of sparse features that take as long as one node, forward and backward.
+_ENTRIES = 80
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,16 @@ class Cost:
     @property
     def disk(self) -> int:
         return sum(self.files.values())
+
+    @property
+    def work(self) -> float:
+        """The work of an epoch, in nodes that take as long."""
+        return self.nodes + self.entries / _ENTRIES + _STEP * self.steps
+
+    def hardly_more(self, other: Cost) -> bool:
+        """Return True if exact training with this cost takes about as long as another estimator,
+        and is therefore preferable."""
+        return self.work <= HARDLY_MORE * other.work
 
 
 def epoch_costs(

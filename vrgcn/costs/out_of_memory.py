@@ -16,7 +16,7 @@ from vrgcn.engine.estimators import find_estimator
 from vrgcn.files.memory import free_addresses, free_memory, is_out_of_memory, taken_memory
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import AUTO
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_dense
 from vrgcn.training.config import TrainConfig

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vrgcn.costs.choice import hardly_more
 from vrgcn.costs.epoch_cost import Cost, counted
 from vrgcn.files.setting_names import setting
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 COST_COLUMNS = ("estimator", "nodes computed", "neighbours averaged", "memory")
 
@@ -64,7 +63,7 @@ def exact_advice(used: str, costs: Mapping[str, Cost], reference: str) -> Advice
     if used == reference or used not in costs or reference not in costs:
         return None
     exact, mine = costs[reference], costs[used]
-    if not hardly_more(exact, mine) or not exact.neighbours:
+    if not exact.hardly_more(mine) or not exact.neighbours:
         return None
     more = "no more" if exact.nodes <= mine.nodes else "hardly more"
     return Advice(

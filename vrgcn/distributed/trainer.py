@@ -33,8 +33,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.randomness import RandomNumbers
 from vrgcn.targets.labels import Labels
 from vrgcn.tasks import find_task
-from vrgcn.training.batches import look_at, refreshed_nodes, visited_nodes
-from vrgcn.training.components import Components
+from vrgcn.training.components import Components, look_at, refreshed_nodes, visited_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener
 from vrgcn.training.monitor import Monitor, Reading

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vrgcn.files.scratch import in_use, remove_stale
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _PARTIAL = ".partial"

@@ -12,8 +12,8 @@ import torch
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.blocks import Blocks
-from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import user_column
 from vrgcn.graph.relations import REVERSE
 from vrgcn.graph.sparse import select_columns
 

@@ -6,6 +6,7 @@ come back under the ids and labels that went in.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -133,3 +134,11 @@ class Names:
                 f"{where}: {int(missing.sum())} nodes are not in the graph{of}, first: {lacking!r}"
             )
         return places.to_numpy().astype(np.int64) + first
+
+
+_PARTS = re.compile(r"(=|~|\[|\.(seconds|year\.\w+|week\.\w+|day\.\w+|missing)$).*")
+
+
+def user_column(title: str) -> str:
+    """The column of the user's table that a feature was made of."""
+    return _PARTS.sub("", title) or title

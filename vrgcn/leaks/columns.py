@@ -19,8 +19,8 @@ from torch import Tensor
 
 from vrgcn.graph.block import all_rows
 from vrgcn.graph.blocks import Blocks
-from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.names import user_column
 from vrgcn.graph.sparse import select_columns, select_rows
 
 BINS = 64

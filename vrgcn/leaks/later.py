@@ -12,9 +12,9 @@ import torch
 
 from vrgcn.files.parsing import read_json
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.feature_names import user_column
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import NODES
+from vrgcn.graph.names import user_column
 from vrgcn.graph.until import Until
 from vrgcn.leaks.columns import dense_features, sample
 from vrgcn.leaks.finding import Finding

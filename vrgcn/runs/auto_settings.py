@@ -25,7 +25,6 @@ from typing import Any
 
 import torch
 
-from vrgcn.costs.choice import work
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
@@ -178,7 +177,7 @@ def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
         return False
     job = prepared(model, train, graph)
     name = job.config.estimator
-    return all(work(cost) <= _WORK for cost in job.costs([name]).values())
+    return all(cost.work <= _WORK for cost in job.costs([name]).values())
 
 
 def _choose_for_many(

@@ -24,6 +24,7 @@ from vrgcn.data.tables.wording import counted
 from vrgcn.files.parsing import read_json
 from vrgcn.files.printable import printable
 from vrgcn.files.settings import declarations
+from vrgcn.files.wording import deviation
 from vrgcn.files.writing import write_text
 from vrgcn.inference.calibration import NOT_BETTER
 from vrgcn.inference.saved import SavedModel
@@ -36,7 +37,6 @@ from vrgcn.runs.settings import Settings
 from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import titled_metric
-from vrgcn.training.wording import deviation
 
 _FENCE = "```"
 # Settings of a single run; the graph stands elsewhere in the card.

@@ -22,8 +22,8 @@ from vrgcn.runs.checkpoint import (
 from vrgcn.runs.identity import differences, identity
 from vrgcn.runs.interrupts import Interrupted, StopRequest
 from vrgcn.runs.restoring import check_state
+from vrgcn.training.clock import Interval
 from vrgcn.training.divergence import DivergedError, diverged, spoilt
-from vrgcn.training.interval import Interval
 from vrgcn.training.listener import StopTraining
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import TrainState

@@ -30,15 +30,13 @@ from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.folder import CHECKPOINTS
-from vrgcn.runs.former import former_model
 from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.lock import locked
-from vrgcn.runs.record import recorded
+from vrgcn.runs.record import former_model, recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.runs.smoothing import check_smooth, smooth_run
 from vrgcn.targets.finding import find_target
-from vrgcn.training.batches import look_at
-from vrgcn.training.components import build_components
+from vrgcn.training.components import build_components, look_at
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener, Listeners
 from vrgcn.training.progress import EpochProgress

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from vrgcn.costs.choice import work
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
@@ -118,7 +117,7 @@ def epoch_work(job: Job) -> float | None:
     """Return the work of an epoch, in nodes that take as long: the nodes that it computes and the
     pairs that it scores. None if the job's estimator cannot train the model."""
     cost = job.costs([job.config.estimator]).get(job.config.estimator)
-    return None if cost is None else work(cost) + job.target.scoring_work(cost.steps)
+    return None if cost is None else cost.work + job.target.scoring_work(cost.steps)
 
 
 def _possible(graph: Graph) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from vrgcn.runs.building import build_network
 from vrgcn.runs.job import Job, prepare
 from vrgcn.targets.finding import find_target
 from vrgcn.tasks.metrics import Metric
+from vrgcn.training.clock import duration
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.interval import duration
 from vrgcn.training.listener import Callbacks, StopTraining
 from vrgcn.training.state import Epoch
 

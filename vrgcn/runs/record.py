@@ -3,8 +3,11 @@ line for each epoch, the best model so far, checkpoints, the result."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +22,64 @@ from vrgcn.runs.card_facts import Facts
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import BETTER_MODEL, CHECKPOINTS, CONFIG, METRICS, RESULT, remove_card
-from vrgcn.runs.former import FormerModel
 from vrgcn.runs.metrics_file import MetricsFile
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Callbacks, Listener, Listeners
 from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
+
+
+@dataclass(frozen=True)
+class FormerModel:
+    """epoch: of its weights; val: its validation score, None if the last epoch's weights are kept
+
+    better: whether a validation score is better than another one
+    """
+
+    epoch: int
+    val: float | None
+    better: Callable[[float, float], bool]
+
+    def beats(self, epoch: int, val: float | None) -> bool:
+        """Return True if this model is better than that of an epoch; without validation scores,
+        if it was trained for longer."""
+        if self.val is None or val is None:
+            return self.epoch > epoch
+        return self.better(self.val, val)
+
+    def __str__(self) -> str:
+        scored = "" if self.val is None else f" (validation score {self.val:.4g})"
+        return f"of epoch {self.epoch}{scored}"
+
+
+def former_model(
+    folder: Path, better: Callable[[float, float], bool], *, scored: bool
+) -> FormerModel | None:
+    """Return the model in the folder of a run; None if there is none.
+
+    scored: True if weights are chosen by their validation score, and not as the last ones
+    """
+    if not (folder / MODEL).is_file():
+        return None
+    found: FormerModel | None = None
+    for epoch, val in _epochs(folder):
+        point = FormerModel(epoch, val if scored else None, better)
+        if found is None or point.beats(found.epoch, found.val):
+            found = point
+    return found
+
+
+def _epochs(folder: Path) -> Iterator[tuple[int, float | None]]:
+    """Epochs and validation scores that the files of a run have; a torn line has none."""
+    for file in (METRICS, RESULT):
+        path = folder / file
+        lines = path.read_bytes().splitlines() if path.is_file() else []
+        whole = [b"".join(lines)] if file == RESULT else lines
+        for line in whole:
+            with suppress(ValueError, KeyError, TypeError):
+                values: dict[str, Any] = json.loads(line)
+                yield int(values["epoch"]), values["val"]
+
 
 Finish = Callable[[TrainResult, Callable[[str], None]], tuple[TrainResult, SavedModel]]
 

@@ -6,7 +6,6 @@ Imports no torch, so that the user learns at once if a run cannot be resumed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
@@ -14,7 +13,7 @@ from vrgcn.files.settings import declarations
 from vrgcn.files.writing import remove_partial
 from vrgcn.runs.folder import member_runs, read_config, unfinished
 from vrgcn.runs.lock import locked
-from vrgcn.runs.settings import GRAPH_CHECKSUM, Settings, is_longer, settings_changes
+from vrgcn.runs.settings import Settings, is_longer, settings_changes
 
 
 def refuse_changes(settings: Settings, folder: Path) -> None:
@@ -46,15 +45,3 @@ def nothing_left(settings: Settings, folder: Path | None) -> bool:
         with locked(run):
             remove_partial(run)
     return True
-
-
-def described(settings: Settings, checksum: str | None) -> dict[str, Any]:
-    """Return the settings for config.toml of a run and the checksum that identifies its graph after
-    a move.
-
-    checksum: of the graph on disk, as it was opened
-    """
-    values = settings.as_dict()
-    if settings.graph is not None:
-        values[GRAPH_CHECKSUM] = checksum
-    return values

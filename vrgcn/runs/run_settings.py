@@ -24,7 +24,7 @@ from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.folder import check_free, claimed
 from vrgcn.runs.given import file_values
 from vrgcn.runs.resume import refuse_changes
-from vrgcn.runs.settings import Settings
+from vrgcn.runs.settings import GRAPH_CHECKSUM, Settings
 from vrgcn.targets.usual import with_usual
 
 R = TypeVar("R", bound="RunSettings")
@@ -99,6 +99,16 @@ class RunSettings(Settings):
         kind = MODELS.get(self.model.model)  # LightGCN is none of them
         meant = None if kind is None else kind.propagation
         return (self.train.propagation or meant) != "identity"
+
+    def described(self, checksum: str | None) -> dict[str, Any]:
+        """Return the settings for config.toml, and what identifies the graph after a move.
+
+        checksum: of the graph on disk, as it was opened
+        """
+        values = self.as_dict()
+        if self.graph is not None:
+            values[GRAPH_CHECKSUM] = checksum
+        return values
 
     @contextmanager
     def folder(self, estimator: str | None = None) -> Iterator[Path]:

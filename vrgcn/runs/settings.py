@@ -18,8 +18,8 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import as_written, build, flatten
 from vrgcn.targets.predicted import check_used
 from vrgcn.targets.spec import TargetSpec
+from vrgcn.training.clock import duration
 from vrgcn.training.config import TrainConfig, free_settings
-from vrgcn.training.interval import duration
 
 if TYPE_CHECKING:
     from torch import nn

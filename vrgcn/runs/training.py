@@ -22,6 +22,7 @@ from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.wording import seconds_text
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
@@ -30,7 +31,7 @@ from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.folder import GRAPH, chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job
-from vrgcn.runs.resume import described, nothing_left
+from vrgcn.runs.resume import nothing_left
 from vrgcn.runs.run_settings import RunSettings, TrainSettings
 from vrgcn.runs.seeds import run_seeds
 from vrgcn.runs.store_watch import StoreWatch
@@ -42,7 +43,6 @@ from vrgcn.training.progress import filling_bars
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
 from vrgcn.training.tracking import TRACKERS, TrackerLog
-from vrgcn.training.wording import seconds_text
 
 
 def run_training(
@@ -174,7 +174,7 @@ class Training:
         self._train(settings, self.job.with_model(model, settings.train.seed), folder)
 
     def _train(self, settings: TrainSettings, job: Job, folder: Path) -> None:
-        values = described(settings, self.opened.checksum)
+        values = settings.described(self.opened.checksum)
         with ExitStack() as stack:
             listeners: list[Listener] = [Watching(self.watch, self.verbose)]
             if settings.log == "tensorboard":

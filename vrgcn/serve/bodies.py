@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from starlette.requests import ClientDisconnect, Request
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 from vrgcn.serve.answers import ProblemError
 from vrgcn.serve.schemas import Schema, check
 

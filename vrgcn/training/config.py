@@ -11,7 +11,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import at_least, declarations, declared, positive
 from vrgcn.pairs.config import PairConfig
-from vrgcn.training.interval import Interval, duration
+from vrgcn.training.clock import Interval, duration
 
 
 @dataclass(frozen=True)

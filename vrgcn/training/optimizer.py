@@ -10,9 +10,8 @@ from torch.nn.utils import get_total_norm
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.models.node_table import node_tables
-from vrgcn.models.optimizers import uncompiled
+from vrgcn.models.optimizers import RowAdam, uncompiled
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.row_adam import RowAdam
 
 # Rate of rows that neighbours read beside their features, as a share of the learning rate: at the
 # full rate they memorise the training labels within two epochs (tolokers, amazon_computers). Rows

@@ -24,9 +24,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text, seconds_text
 from vrgcn.training.listener import Listener
-from vrgcn.training.wording import seconds_text
 
 if TYPE_CHECKING:  # importing tables needs no torch
     from vrgcn.tasks.metrics import Metric

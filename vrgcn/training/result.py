@@ -8,9 +8,9 @@ from typing import Any, Literal
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.wording import seconds_text
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.state import Epoch
-from vrgcn.training.wording import seconds_text
 
 Stopped = Literal["epochs", "patience", "time", "callback"]
 

@@ -19,12 +19,10 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
-from vrgcn.training.batches import look_at
-from vrgcn.training.clock import Clock
-from vrgcn.training.components import Components, build_components
+from vrgcn.training.clock import Clock, duration
+from vrgcn.training.components import Components, build_components, look_at
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
-from vrgcn.training.interval import duration
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Reading
 from vrgcn.training.optimizer import build_optimizer, clip_gradients

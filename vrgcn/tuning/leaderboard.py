@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from vrgcn.files.printable import printable
+from vrgcn.files.wording import seconds_text
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.tasks.metrics import Metric
-from vrgcn.training.wording import seconds_text
 from vrgcn.tuning.study import Tried
 
 SHOWN = 10  # trials on a terminal

@@ -17,7 +17,6 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import flatten, write_settings
 from vrgcn.runs.folder import BEST, CONFIG, RESULT, remove_card
-from vrgcn.runs.resume import described
 from vrgcn.runs.run_settings import given_settings
 from vrgcn.runs.settings import NOTED, Settings
 from vrgcn.runs.training import end_told, graph_in, own_folder
@@ -135,7 +134,7 @@ def run_search(
         folder = folder or stack.enter_context(settings.folder())
         if verbose:
             _print_begin(settings, opened.graph, opened.note, folder)
-        values = described(settings, opened.checksum)
+        values = settings.described(opened.checksum)
 
         def begin() -> None:
             (folder / BEST / RESULT).unlink(missing_ok=True)  # unfinished from here on

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from vrgcn.costs.choice import choose_estimator, work
+from vrgcn.costs.choice import choose_estimator
 from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.settings import AUTO
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text, seconds_text
 from vrgcn.files.writing import remove_folder
 from vrgcn.inference import MODEL
 from vrgcn.runs.auto_settings import few_labels
@@ -23,7 +23,6 @@ from vrgcn.targets.finding import find_target
 from vrgcn.training.clock import Clock
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.state import Epoch
-from vrgcn.training.wording import seconds_text
 from vrgcn.tuning.baselines_first import SHARE as BASELINES_SHARE
 from vrgcn.tuning.halving import is_pruned
 from vrgcn.tuning.leaderboard import ranked
@@ -248,7 +247,7 @@ def _cost(job: Job) -> float:
         raise MemoryError(
             f"it would take {bytes_text(needed)} of memory, and {bytes_text(free)} are free"
         )
-    return work(costs[name])
+    return costs[name].work
 
 
 def _predicted(session: Session, cost: float) -> float:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.estimator import estimator_name, fit_estimator
-from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs, hardly_more
+from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
 from vrgcn.files.mistakes import InputError
@@ -41,9 +41,8 @@ from vrgcn.targets.finding import find_target
 from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task
-from vrgcn.training.clock import Clock
+from vrgcn.training.clock import Clock, duration
 from vrgcn.training.config import TrainConfig, given_config
-from vrgcn.training.interval import duration
 from vrgcn.training.target import Target
 from vrgcn.tuning.baselines_first import fit_baselines, score_rules
 from vrgcn.tuning.finishing import TuneResult, finish
@@ -231,7 +230,7 @@ def _too_slow(given: TriedSettings, graph: Graph, target: Target) -> tuple[str, 
     model = build_for(usual, graph, target.outputs, given.train.seed)
     costs = candidate_costs(model, graph, given.train, target=target)
     others = [costs[name] for name in CANDIDATES if name in costs]
-    slow = EXACT in costs and others and not hardly_more(costs[EXACT], others[0])
+    slow = EXACT in costs and others and not costs[EXACT].hardly_more(others[0])
     return (EXACT,) if slow else ()
 
 

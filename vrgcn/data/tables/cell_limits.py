@@ -10,7 +10,7 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import cell_bytes
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 CELL_BYTES = 4 << 20  # most for a cell; in text files for a row, unless it has many columns
 

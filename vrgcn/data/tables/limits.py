@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from vrgcn.files.memory import UNLIMITED, free_addresses
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 ROOM = 400 << 20  # bytes that reading takes at most besides its results: blocks in transit, threads
 

@@ -28,7 +28,7 @@ from vrgcn.data.tables.reading import (
 )
 from vrgcn.data.tables.values import cell_bytes, fixed_bytes, is_list, is_text
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.sizes import bytes_text
+from vrgcn.files.wording import bytes_text
 
 SLICE_BYTES = 64 << 20  # size of a batch that `batches` yields
 DECODED_BYTES = 128 << 20  # size of the rows that Arrow decodes at once

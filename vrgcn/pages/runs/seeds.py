@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from vrgcn.files.wording import deviation
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.records import NONE, RunRecord, read_runs
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.runs.folder import SEED, member_runs
-from vrgcn.training.wording import deviation
 
 
 def by_seed(records: Sequence[RunRecord]) -> list[list[RunRecord]]:

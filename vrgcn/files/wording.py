@@ -1,9 +1,18 @@
-"""Durations as text, and standard deviations."""
+"""Sizes and durations in words, and deviations of a few numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import stdev
+
+
+def bytes_text(size: float) -> str:
+    """A number of bytes as text, such as 1.5 MB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB" if size < 1000 else f"{size:,.0f} GB"
 
 
 def seconds_text(seconds: float) -> str:

@@ -14,7 +14,7 @@ from vrgcn import TrainConfig, fit
 from vrgcn.models.models import GraphSAGE
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.folder import BETTER_MODEL
-from vrgcn.runs.former import FormerModel, former_model
+from vrgcn.runs.record import FormerModel, former_model
 from vrgcn.training.state import Epoch
 
 SETTINGS = {"epochs": 3, "hidden": 4, "estimator": "exact", "checkpoint_every": "0"}
