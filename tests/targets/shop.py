@@ -39,13 +39,23 @@ def tables(garbage: str = "") -> tuple[pd.DataFrame, pd.DataFrame]:
     return users, likes
 
 
-def save(folder: Path, split: str | None = "split", garbage: str = "") -> Path:
-    """Write the shop as a graph. split: column of the users' split; None for no split"""
+def save(
+    folder: Path, split: str | None = "split", garbage: str = "", task: str | None = None
+) -> Path:
+    """Write the shop as a graph.
+
+    split: column of the users' split; None for no split
+    task: of four ordered classes in place of two
+    """
     users, likes = tables(garbage)
+    if task is not None:
+        level = 2 * (users["age"] > 0) + (users["churned"] == "yes")
+        users["churned"] = level.map("abcd".__getitem__)
     Graph.from_tables(
         {"user": users, "item": pd.DataFrame({"id": range(ITEMS)})},
         {("user", "liked", "item"): likes},
         label="user.churned",
+        task="auto" if task is None else task,
         split=None if split is None else f"user.{split}",
         drop=() if split else "user.split",
         keep=["user.came=date", "liked.stars", "liked.time=date", "liked.part=split"],
