@@ -30,7 +30,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_dense
 from vrgcn.inference.predict import predict
 from vrgcn.runs.job import prepare
-from vrgcn.tasks.task import LossSettings
+from vrgcn.tasks.config import LossConfig
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.trainer import Trainer
 
@@ -78,7 +78,7 @@ class Peer:
         self.adjacency, self.features = csr_adjacency(entry.graph), dense_features(entry.graph)
         assert entry.graph.labels is not None
         self.labels = entry.graph.labels[entry.graph.train]
-        self.loss = entry.task.criterion(LossSettings(), {})
+        self.loss = entry.task.criterion(LossConfig(), {})
         self.optimizer = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
 
     def advance(self) -> None:

@@ -38,7 +38,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.job import prepare
 from vrgcn.runs.settings import Settings
-from vrgcn.tasks.task import LossSettings
+from vrgcn.tasks.config import LossConfig
 from vrgcn.training.config import TrainConfig
 
 RACED = ("tolokers", "blogcatalog_attributed", "amazon_computers")
@@ -107,7 +107,7 @@ class Peer:
         assert entry.graph.labels is not None
         self.labels = entry.graph.labels[entry.graph.train]
         self.model = _network(Residual, layer, entry)
-        self.loss = entry.task.criterion(LossSettings(), {})
+        self.loss = entry.task.criterion(LossConfig(), {})
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate, fused=True)
 
     def advance(self) -> None:

@@ -26,8 +26,9 @@ from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.predictions import PredictionRows
 from vrgcn.graph.names import Names
 from vrgcn.tasks import TASKS, find_task
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.regression import Number
-from vrgcn.tasks.task import Criterion, Facts, LossSettings
+from vrgcn.tasks.task import Criterion, Facts
 
 
 class Counts(Number):
@@ -38,10 +39,10 @@ class Counts(Number):
     metrics = ("mae",)
     unused = ("loss", "class_weights", "label_smoothing")
 
-    def needs(self, settings: LossSettings) -> tuple[str, ...]:
+    def needs(self, settings: LossConfig) -> tuple[str, ...]:
         return ()
 
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         return Poisson()
 
     def array(self, outputs: Tensor) -> Tensor:

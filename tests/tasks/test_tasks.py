@@ -15,8 +15,9 @@ from torch import Tensor
 
 from vrgcn import Graph, tasks
 from vrgcn.tasks import TASKS, find_task, implied_task, task_of, task_of_classes, tasks_scored_by
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import METRICS
-from vrgcn.tasks.task import LossSettings, Task
+from vrgcn.tasks.task import Task
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.objective import TaskObjective, build_objective
 
@@ -79,8 +80,8 @@ def test_a_criterion_needs_no_more_than_the_facts_it_names(task: Task) -> None:
     labels, classes = LABELS[task.name]
     known, nodes = labels[:3], torch.zeros(3, task.outputs(classes))
     facts = task.facts(known, classes)
-    balanced = LossSettings(class_weights="balanced")
-    for settings in (LossSettings(), balanced):
+    balanced = LossConfig(class_weights="balanced")
+    for settings in (LossConfig(), balanced):
         needed = {name: facts[name] for name in task.needs(settings)}
         losses = task.criterion(settings, needed)(nodes, known)
         assert losses.shape == (3,)
@@ -97,7 +98,7 @@ def test_facts_from_elsewhere_take_the_place_of_those_of_the_graph(task: Task) -
     facts = {name: 2 * value + 1 for name, value in task.facts(g.labels[:3], g.num_classes).items()}
     other = TaskObjective(g, config, facts)
     outputs, nodes = torch.ones(3, own.outputs), torch.arange(3)
-    expected = task.criterion(LossSettings(class_weights=config.class_weights), facts)
+    expected = task.criterion(LossConfig(class_weights=config.class_weights), facts)
     assert torch.equal(other.loss(outputs, nodes), expected(outputs, g.labels[:3]))
     assert not torch.equal(other.loss(outputs, nodes), own.loss(outputs, nodes))
 

@@ -17,8 +17,9 @@ from vrgcn.graph.propagation import Propagation, build_propagation
 from vrgcn.graph.sparse import scale_rows
 from vrgcn.models.output_scale import OutputScale
 from vrgcn.tasks import find_task
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import LabelMetric
-from vrgcn.tasks.task import Criterion, LossSettings, Task
+from vrgcn.tasks.task import Criterion, Task
 
 T = TypeVar("T")
 
@@ -96,7 +97,7 @@ class Problem:
 
     def criterion(self) -> Criterion:
         """The usual loss of the task, with what it knows of the training labels."""
-        settings = LossSettings()
+        settings = LossConfig()
         facts = {}
         if self.task.needs(settings):
             facts = self.task.facts(self.labels, self.graph.num_classes)

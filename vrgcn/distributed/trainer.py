@@ -37,7 +37,7 @@ from vrgcn.training.components import Components, look_at, refreshed_nodes, visi
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener
 from vrgcn.training.monitor import Monitor, Reading
-from vrgcn.training.objective import TaskObjective, loss_settings
+from vrgcn.training.objective import TaskObjective
 from vrgcn.training.state import Epoch
 from vrgcn.training.target import Target
 from vrgcn.training.trainer import Trainer, note_training
@@ -239,7 +239,7 @@ def part_objective(graph: Graph, config: TrainConfig, shared: dict[str, Tensor])
         raise InputError("the graph has no labels to train on")
     # Scores cover the nodes of all processes together.
     unscored = graph.with_splits({"train": graph.train})
-    needed = find_task(graph.task).needs(loss_settings(config))
+    needed = find_task(graph.task).needs(config)
     if set(needed) - shared.keys():
         raise InputError("the graph has no training nodes: give it a train split")
     return TaskObjective(unscored, config, shared)

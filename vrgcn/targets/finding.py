@@ -15,8 +15,9 @@ from vrgcn.targets.predicted import Kind, check_used
 from vrgcn.targets.relations import Relations
 from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.values import Values
+from vrgcn.tasks.config import LossConfig
 from vrgcn.training.config import TrainConfig
-from vrgcn.training.objective import Objective, build_objective, check_labels, loss_settings
+from vrgcn.training.objective import Objective, build_objective, check_labels
 from vrgcn.training.own_loss import Loss, OwnLoss
 from vrgcn.training.target import Target
 
@@ -64,9 +65,8 @@ def _own_objective(given: Objective | Loss, graph: Graph, config: TrainConfig) -
 
 def _check_usual(config: TrainConfig) -> None:
     """Raise if settings of the usual loss were given beside a loss of the user's own."""
-    settings = loss_settings(config)
-    for field in fields(settings):
-        value = getattr(settings, field.name)
+    for field in fields(LossConfig):
+        value = getattr(config, field.name)
         if value != field.default:
             raise InputError(
                 f"{field.name} {value!r} is of the usual loss, and means nothing for a "

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.tasks.task import UNLABELLED, Columns, LossSettings, Task
+from vrgcn.tasks.config import LossConfig
+from vrgcn.tasks.task import UNLABELLED, Columns, Task
 
 
 class ClassTask(Task):
@@ -60,7 +61,7 @@ class ClassTask(Task):
     def target(self, num_classes: int) -> str:
         return f"{num_classes} classes"
 
-    def needs(self, settings: LossSettings) -> tuple[str, ...]:
+    def needs(self, settings: LossConfig) -> tuple[str, ...]:
         return ("weights",) if settings.class_weights == "balanced" else ()
 
     def shares(self, outputs: Tensor) -> Tensor:

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.regions import Region, SetColumn
-from vrgcn.tasks.task import UNLABELLED, Columns, Criterion, Facts, LossSettings, is_integer
+from vrgcn.tasks.task import UNLABELLED, Columns, Criterion, Facts, is_integer
 
 
 class OneClass(ClassTask):
@@ -52,7 +53,7 @@ class OneClass(ClassTask):
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_weights(labels, num_classes)}
 
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         weights = facts["weights"] if self.needs(settings) else None
         return SoftmaxCrossEntropy(weights, settings.label_smoothing)
 

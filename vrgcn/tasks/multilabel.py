@@ -13,8 +13,9 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.regions import joined_names
-from vrgcn.tasks.task import UNLABELLED, Criterion, Facts, LossSettings
+from vrgcn.tasks.task import UNLABELLED, Criterion, Facts
 
 
 class SeveralClasses(ClassTask):
@@ -55,7 +56,7 @@ class SeveralClasses(ClassTask):
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"weights": balanced_presence(labels)}
 
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         weights = facts["weights"] if self.needs(settings) else None
         return SigmoidCrossEntropy(weights, settings.label_smoothing)
 

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.regions import IntervalColumns, Region
-from vrgcn.tasks.task import Columns, Criterion, Facts, LossSettings, Task
+from vrgcn.tasks.task import Columns, Criterion, Facts, Task
 
 _STRATA = 10
 _LEAST_STRATUM = 10  # nodes: with fewer, a ratio leaves nothing to choose
@@ -39,7 +40,7 @@ class Number(Task):
     metrics = ("rmse", "mae", "r2")
     unused = ("class_weights", "label_smoothing")
 
-    def check_settings(self, settings: LossSettings, num_classes: int) -> None:
+    def check_settings(self, settings: LossConfig, num_classes: int) -> None:
         super().check_settings(settings, num_classes)
         if settings.loss not in ("auto", "mse", "mae"):
             raise InputError(f"{setting('loss', settings.loss)} is for pairs: choose mse or mae")
@@ -100,7 +101,7 @@ class Number(Task):
     def target(self, num_classes: int) -> str:
         return self.label
 
-    def needs(self, settings: LossSettings) -> tuple[str, ...]:
+    def needs(self, settings: LossConfig) -> tuple[str, ...]:
         return ("labels",)
 
     def columns_of(self, labels: Tensor, num_classes: int) -> Tensor:
@@ -110,7 +111,7 @@ class Number(Task):
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"labels": torch.tensor(mean_and_deviation(labels), dtype=torch.float64)}
 
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         centre, deviation = facts["labels"].tolist()
         return NumberError(centre, deviation, absolute=settings.loss == "mae")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import METRICS, LabelMetric
 from vrgcn.tasks.regions import Region
 
@@ -23,15 +23,6 @@ UNLABELLED = -1  # the class of a node whose class is unknown
 
 # Tensors by name: facts about the labels of all training nodes that a loss needs.
 Facts = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class LossSettings:
-    """Settings of the usual losses, under their names in `TrainConfig`."""
-
-    loss: str = "auto"
-    class_weights: str = "none"
-    label_smoothing: float = 0.0
 
 
 class Criterion(Protocol):
@@ -72,7 +63,7 @@ class Task(ABC):
     by_name: True if the user has to name the task; otherwise the shape of the labels decides
     unknown: value of an unknown label
     metrics: names of the possible scores; the first is the default
-    unused: fields of `LossSettings` that have no meaning here
+    unused: fields of `LossConfig` that have no meaning here
     """
 
     name: ClassVar[str]
@@ -154,7 +145,7 @@ class Task(ABC):
         for models that read the labels of neighbours."""
 
     @abstractmethod
-    def needs(self, settings: LossSettings) -> tuple[str, ...]:
+    def needs(self, settings: LossConfig) -> tuple[str, ...]:
         """Return the names of the facts that the loss needs."""
 
     @abstractmethod
@@ -162,7 +153,7 @@ class Task(ABC):
         """Return all facts that a loss may need, from the labels of the training nodes."""
 
     @abstractmethod
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         """Return the loss.
 
         facts: at least those that it needs
@@ -172,11 +163,11 @@ class Task(ABC):
         """Return outputs and labels in the shapes that a loss of the user's own takes."""
         return outputs, labels
 
-    def check_settings(self, settings: LossSettings, num_classes: int) -> None:
+    def check_settings(self, settings: LossConfig, num_classes: int) -> None:
         """Raise if settings have no meaning here."""
         for name in self.unused:
             value = getattr(settings, name)
-            if value != getattr(LossSettings, name):
+            if value != getattr(LossConfig, name):
                 raise InputError(
                     f"{name} {value!r} ({setting(name)}) means nothing for "
                     f"{self.target(num_classes)}: leave it out"

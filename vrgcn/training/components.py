@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from vrgcn.engine.config import EstimatorConfig
 from vrgcn.engine.estimators import Estimator, find_estimator
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import SETTINGS
@@ -71,7 +72,7 @@ def build_minibatches(
 def look_at(
     model: nn.Module,
     graph: Graph,
-    config: TrainConfig,
+    config: EstimatorConfig,
     propagation: PropagationLike | None = None,
 ) -> Setup:
     """Inspect a model on a graph once, as the config says; P X is not computed yet."""
@@ -84,8 +85,8 @@ def look_at(
     )
 
 
-def visited_nodes(config: TrainConfig, target: Target, estimator: Estimator | None) -> Any:
-    """Return the nodes that epochs visit (TrainConfig.visit). If the target leaves it at `auto`:
+def visited_nodes(config: EstimatorConfig, target: Target, estimator: Estimator | None) -> Any:
+    """Return the nodes that epochs visit (`visit`). If the target leaves it at `auto`:
     all nodes if gradients have a history, because they then pass through unlabelled nodes too;
     otherwise the training nodes."""
     if target.visit != "auto":
@@ -95,7 +96,7 @@ def visited_nodes(config: TrainConfig, target: Target, estimator: Estimator | No
 
 
 def refreshed_nodes(batches: MiniBatches, refresh: str) -> Tensor | None:
-    """Return the nodes whose histories are refreshed before each epoch (TrainConfig.refresh); None
+    """Return the nodes whose histories are refreshed before each epoch (`refresh`); None
     for none."""
     if refresh == "never" or not batches.estimator.history:
         return None

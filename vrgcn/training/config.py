@@ -11,11 +11,12 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import at_least, declarations, declared, positive
 from vrgcn.pairs.config import PairConfig
+from vrgcn.tasks.config import LossConfig
 from vrgcn.training.clock import Interval, duration
 
 
 @dataclass(frozen=True)
-class TrainConfig(PairConfig, EstimatorConfig):
+class TrainConfig(LossConfig, PairConfig, EstimatorConfig):
     """The training."""
 
     """Group training: epochs, steps and the loss."""
@@ -54,18 +55,6 @@ class TrainConfig(PairConfig, EstimatorConfig):
     weights of the last step. Steps and histories use the weights themselves."""
     clip: float | None = None
     """Maximum norm of a step's gradient; a larger gradient is scaled down to it. None: no limit."""
-    loss: Literal["auto", "mse", "mae", "logistic", "bpr", "softmax"] = declared(
-        "auto", compared=True
-    )
-    """Loss for regression: mean squared or mean absolute error; auto: squared. For pairs: logistic
-    tells true pairs from negatives, bpr ranks a true partner above each negative, softmax above all
-    of them together; auto: logistic. For classification it is the cross-entropy, which auto stands
-    for too."""
-    class_weights: Literal["none", "balanced"] = declared("none", of=("labels",))
-    """Weights of the classes in the loss. balanced: each class counts the same, however few
-    training nodes have it."""
-    label_smoothing: float = declared(0.0, of=("labels",))
-    """Share of each training label that is spread evenly over all classes."""
     seed: int = 0
     """Seed of all random numbers.
 
@@ -130,10 +119,6 @@ class TrainConfig(PairConfig, EstimatorConfig):
             raise InputError(f"seed must be below 2**63, not {self.seed}")
         if self.time_limit is not None and duration(self.time_limit) is None:
             raise InputError(f"time_limit {self.time_limit!r} is no time, such as 90s, 10m or 2h")
-        if not 0 <= self.label_smoothing < 1:
-            raise InputError(
-                f"label_smoothing is a share from 0 to below 1, not {self.label_smoothing}"
-            )
         if self.warmup > self.epochs:
             raise InputError(
                 f"warmup {self.warmup} is longer than the run, {setting('epochs', self.epochs)}"

@@ -13,8 +13,9 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.models.models import GraphModel
 from vrgcn.tasks import find_task, task_of
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import Metric
-from vrgcn.tasks.task import Facts, LossSettings
+from vrgcn.tasks.task import Facts
 from vrgcn.training.config import TrainConfig
 
 
@@ -68,8 +69,7 @@ class TaskObjective:
         """
         assert graph.labels is not None
         self.task = find_task(graph.task)
-        settings = loss_settings(config)
-        self.task.check_settings(settings, graph.num_classes)
+        self.task.check_settings(config, graph.num_classes)
         self.num_classes = graph.num_classes
         self.outputs = self.task.outputs(graph.num_classes)
         self.target = self.task.target(graph.num_classes)
@@ -82,9 +82,9 @@ class TaskObjective:
         self._check_metric(graph)
         if facts is None:
             facts = {}
-            if self.task.needs(settings):
+            if self.task.needs(config):
                 facts = self.task.facts(self.labels[graph.train], graph.num_classes)
-        self.criterion = self.task.criterion(settings, facts)
+        self.criterion = self.task.criterion(config, facts)
         self.centre = self.criterion.centre
 
     @property
@@ -150,15 +150,10 @@ def check_labels(graph: Graph) -> None:
         )
 
 
-def loss_settings(config: TrainConfig) -> LossSettings:
-    """Return the settings that belong to the usual loss."""
-    return LossSettings(config.loss, config.class_weights, config.label_smoothing)
-
-
 def loss_per_node(outputs: Tensor, labels: Tensor) -> Tensor:
     """Return the usual classification loss of each node, (nodes,), for labels (nodes,) or (nodes,
     classes); all classes have the same weight."""
-    return task_of(labels).criterion(LossSettings(), {})(outputs, labels)
+    return task_of(labels).criterion(LossConfig(), {})(outputs, labels)
 
 
 def score(outputs: Tensor, labels: Tensor) -> float:
