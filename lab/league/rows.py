@@ -19,7 +19,7 @@ from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.settings import Settings
-from vrgcn.runs.smoothing import smooth_run
+from vrgcn.runs.stages import smooth_run
 from vrgcn.training.config import TrainConfig
 
 Kind = Literal["baseline", "default", "estimator", "variant", "tune"]

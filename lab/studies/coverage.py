@@ -19,8 +19,8 @@ from lab.league.real_graphs import GRAPHS, Entry, data_folder, entry_of, load
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
 from vrgcn.pages.trust import Trust, trust_of
-from vrgcn.runs.calibration import calibrate_run
 from vrgcn.runs.settings import Settings
+from vrgcn.runs.stages import calibrate_run
 from vrgcn.training.config import TrainConfig
 
 

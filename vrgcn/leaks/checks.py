@@ -29,6 +29,8 @@ CHECKS: tuple[Check, ...] = (
     columns_that_tell_splits,
     orders_that_tell_labels,
     twins_across_splits,
+)
+OF_PAIRS: tuple[Check, ...] = (  # if a graph has edges to predict
     pairs_in_two_splits,
     pairs_in_messages,
     triples_in_messages,
@@ -43,7 +45,8 @@ def find_leaks(graph: Graph, budget: Budget = FULL, *, later: Later | None = Non
         of validation and test nodes are read for the question of twins alone
     later: of a split by time, the cut-off and the times of the graph before it was split
     """
-    findings = [finding for check in CHECKS for finding in check(graph, budget)]
+    checks = CHECKS if graph.predicted is None else CHECKS + OF_PAIRS
+    findings = [finding for check in checks for finding in check(graph, budget)]
     if later is not None:
         findings += later_things(graph, later)
     return sorted(findings, key=lambda finding: finding.severity != "high")

@@ -25,7 +25,6 @@ from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.saved import SavedModel
-from vrgcn.runs.calibration import calibrate_run, check_calibrate
 from vrgcn.runs.card_facts import facts_of
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
@@ -34,7 +33,7 @@ from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.lock import locked
 from vrgcn.runs.record import former_model, recorded
 from vrgcn.runs.settings import with_choice
-from vrgcn.runs.smoothing import check_smooth, smooth_run
+from vrgcn.runs.stages import calibrate_run, check_calibrate, check_smooth, smooth_run
 from vrgcn.targets.finding import find_target
 from vrgcn.training.components import build_components, look_at
 from vrgcn.training.config import TrainConfig
