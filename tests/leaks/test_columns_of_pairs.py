@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 
 from vrgcn import Graph, split_pairs
-from vrgcn.leaks.budget import FULL
 from vrgcn.leaks.columns_of_pairs import columns_made_of_pairs
+from vrgcn.leaks.finding import FULL
 
 USERS, ITEMS = 200, 150
 

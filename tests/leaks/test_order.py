@@ -7,7 +7,7 @@ import torch
 
 from vrgcn import Graph
 from vrgcn.graph.names import Names
-from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.finding import FULL
 from vrgcn.leaks.order import orders_that_tell_labels
 
 N = 500

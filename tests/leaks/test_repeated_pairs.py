@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from vrgcn import Graph, split_pairs
-from vrgcn.leaks.budget import FULL
+from vrgcn.leaks.finding import FULL
 from vrgcn.leaks.repeated_pairs import (
     pairs_in_messages,
     pairs_in_two_splits,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from vrgcn import Graph
-from vrgcn.leaks.budget import FULL, QUICK, Budget
+from vrgcn.leaks.finding import FULL, QUICK, Budget
 from vrgcn.leaks.twins import row_keys, twins_across_splits
 
 N = 300

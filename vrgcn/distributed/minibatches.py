@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.halo import Halo
 from vrgcn.distributed.histories import HaloHistories
-from vrgcn.distributed.sampling import AtHome
 from vrgcn.distributed.visits import grown, reached_visits
 from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.engine.samplers import Sample, Sampler
 from vrgcn.engine.sweeps import fill_tables
 from vrgcn.engine.visits import Visits, all_visits
+from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.propagation import Propagation
 
 
 class PartBatch(Batch):
@@ -32,6 +34,32 @@ class PartBatch(Batch):
     @property
     def needs_gradient(self) -> bool:
         return self.backward
+
+
+class AtHome:
+    """Wraps a sampler without noise (R = 1). Its neighbours that are copies are not computed, for
+    copies lack the averaged features to compute them from, but read from the history, like
+    neighbours that it did not choose.
+
+    own: number of nodes of the local graph that are its own
+    """
+
+    draws_own = False
+
+    def __init__(self, sampler: Sampler, own: int) -> None:
+        self.sampler = sampler
+        self.own = own
+        self.random, self.shared = sampler.random, sampler.shared
+
+    def computes_neighbours(self, level: int) -> bool:
+        return self.sampler.computes_neighbours(level)
+
+    def sample(
+        self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
+    ) -> Sample:
+        drawn = self.sampler.sample(P, targets, level, generator)
+        kept = kept_entries(drawn.edges, drawn.edges.indices < self.own)
+        return Sample(drawn.own, kept, drawn.scale)
 
 
 class PartMiniBatches(MiniBatches):

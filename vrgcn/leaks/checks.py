@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.budget import FULL, QUICK, Budget
 from vrgcn.leaks.columns_of_labels import columns_that_tell_labels
 from vrgcn.leaks.columns_of_pairs import columns_made_of_pairs
 from vrgcn.leaks.columns_of_splits import columns_that_tell_splits
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import FULL, QUICK, Budget, Finding
 from vrgcn.leaks.later import Later, later_things
 from vrgcn.leaks.order import orders_that_tell_labels
 from vrgcn.leaks.repeated_pairs import (

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import (
     bins,
     dense_features,
@@ -24,7 +23,7 @@ from vrgcn.leaks.columns import (
     sample,
     sparse_features,
 )
-from vrgcn.leaks.finding import Finding, Severity
+from vrgcn.leaks.finding import Budget, Finding, Severity
 from vrgcn.leaks.skill import (
     Floats,
     Members,

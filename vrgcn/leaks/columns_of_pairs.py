@@ -18,9 +18,8 @@ from torch import Tensor
 
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import dense_features, dense_width, rows_within, sample
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import Budget, Finding
 from vrgcn.leaks.skill import halves
 
 CORRELATION, CERTAIN = 0.8, 0.95

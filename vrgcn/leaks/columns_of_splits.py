@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import (
     bins,
     dense_features,
@@ -18,7 +17,7 @@ from vrgcn.leaks.columns import (
     sample,
     sparse_features,
 )
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import Budget, Finding
 from vrgcn.leaks.skill import Members, skill_of_bins, skills_of_presence
 
 SKILL = 0.9

@@ -1,4 +1,4 @@
-"""What an audit found: a severity, a sentence, and what to do."""
+"""What an audit found: a severity, a sentence, and what to do; and how much it may read."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ class Finding:
     def as_dict(self) -> dict[str, Any]:
         """Return the fields by name, for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of each check.
+
+    cells: numbers of a table of features
+    entries: entries of a matrix of edges or features, or pairs
+    """
+
+    cells: int
+    entries: int
+
+
+QUICK = Budget(cells=2_000_000, entries=4_000_000)  # about a second
+FULL = Budget(cells=100_000_000, entries=1 << 62)

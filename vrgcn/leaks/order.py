@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import bins, sample
 from vrgcn.leaks.columns_of_labels import members_of
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import Budget, Finding
 from vrgcn.leaks.skill import halves, r2_of_bins, skill_of_bins
 from vrgcn.tasks import find_task
 

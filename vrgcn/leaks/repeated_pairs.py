@@ -12,9 +12,8 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import Pairs
 from vrgcn.graph.predicted_edges import KnownEdges
 from vrgcn.graph.sparse import CSR
-from vrgcn.leaks.budget import Budget
 from vrgcn.leaks.columns import sample
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import Budget, Finding
 
 SHARE, HIGH = 0.2, 0.5  # of held-out pairs that another relation has: worth a word, and severe
 _TIMES = 5  # as often as by chance, at least

@@ -11,8 +11,7 @@ from vrgcn.graph.block import Block
 from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import num_entries
-from vrgcn.leaks.budget import Budget
-from vrgcn.leaks.finding import Finding
+from vrgcn.leaks.finding import Budget, Finding
 
 SHARE, HIGH = 0.01, 0.1  # of test nodes that have a twin: worth a word, and severe
 _TELLING = 0.5  # share of nodes whose features no other node has, from which on features tell them
