@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: install demo test test-lab flakes soak lint docs release-check clean
+.PHONY: install demo test test-lab messages flakes soak lint docs release-check clean
 
 install: $(INSTALLED)
 
@@ -24,6 +24,10 @@ test: install lint
 # The tests of lab/, the research code beside the package.
 test-lab: install
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal tests/lab
+
+# What errors say, by test, into tests/*/messages.txt; prints the difference.
+messages: install
+	OMP_NUM_THREADS=1 VRGCN_MESSAGES=write $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Tests that fail now and then: the suite eight times, in random order beside busy processes, on one
 # core, with temporary files elsewhere, without real graphs; an hour or more.

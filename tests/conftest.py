@@ -21,6 +21,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from tests import messages
 from vrgcn.cli import main
 from vrgcn.data import find_dataset
 
@@ -54,6 +55,10 @@ settings.load_profile("same")
 _OF_LIBRARIES = ("PYTEST_", "KMP_", "TORCHINDUCTOR_")
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(messages)
 
 
 @pytest.hookimpl(tryfirst=True)

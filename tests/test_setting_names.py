@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import vrgcn as library
+from tests.messages import refused
 from vrgcn import Graph
 
 PACKAGE = Path(library.__file__).parent
@@ -152,7 +153,7 @@ def test_an_import_tells_flags_and_frames_arguments(vrgcn: Run) -> None:
     code, _, err = vrgcn("import", "--nodes", "nodes.csv", "--edges", "edges.csv", "--out", "g")
     assert code == 1
     assert "leave such edges out with --unknown-nodes skip, or make nodes of them with" in err
-    with pytest.raises(ValueError, match=r'leave such edges out with unknown_nodes="skip", or'):
+    with refused():
         Graph.from_pandas(few, edges)
     code, _, err = vrgcn(
         *("import", "--nodes", "nodes.csv", "--edges", "edges.csv", "--out", "g"),
@@ -161,7 +162,7 @@ def test_an_import_tells_flags_and_frames_arguments(vrgcn: Run) -> None:
     assert code == 1
     assert "--fill is for numbers" in err
     assert "give --column x=number" in err
-    with pytest.raises(ValueError, match=r'fill= is for numbers.*give column="x=number"'):
+    with refused():
         Graph.from_pandas(few, edges, unknown_nodes="skip", column="x=text", fill="x=mean")
 
 
@@ -170,7 +171,7 @@ def test_training_tells_flags_and_arguments(vrgcn: Run) -> None:
     code, _, err = vrgcn("train", "--graph", "g", "--out", "run", "--metric", "rmse")
     assert code == 1
     assert "metric 'rmse' (--metric) is for another task" in err
-    with pytest.raises(ValueError, match=r"metric 'rmse' \(metric=\) is for another task"):
+    with refused():
         library.train("g", out="run", metric="rmse")
     quick = {"epochs": 1, "hidden": 4}
     library.train("g", out="run", **quick)
@@ -180,11 +181,7 @@ def test_training_tells_flags_and_arguments(vrgcn: Run) -> None:
         "--out: run exists already, and holds a run that has finished: --overwrite begins it "
         "again, vrgcn train --resume run --epochs MORE goes on with it"
     ) in err
-    with pytest.raises(
-        FileExistsError,
-        match=r"^out=: run exists already, and holds a run that has finished: overwrite=True "
-        r"begins it again, resume=True epochs=MORE goes on with it$",
-    ):
+    with refused(FileExistsError):
         library.train("g", out="run", **quick)
 
 
@@ -195,5 +192,5 @@ def test_predictions_tell_flags_and_arguments(vrgcn: Run) -> None:
     assert code == 1
     assert "--top: must be between 1 and the number of classes, 2" in err
     found = library.predictions(run.saved, library.load_graph("g"))
-    with pytest.raises(ValueError, match=r"^top=: must be between 1 and the number of classes, 2$"):
+    with refused():
         found.to_pandas(top=3)

@@ -11,6 +11,7 @@ import torch
 
 from tests.baselines.problems import TASKS, small
 from tests.inference.test_model_file import change
+from tests.messages import refused
 from vrgcn.baselines import BASELINES, RECIPES, Problem
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -59,24 +60,22 @@ def test_a_baseline_comes_back_whole_and_scales_features_itself(
 
 
 TREES = {
-    "an index": ({"model.feature": torch.full((20, 3, 9), 99).int()}, "feature"),
-    "no class": ({"arguments": {"classes": 4}}, "is .*, and the model that the file describes has"),
-    "more nodes": ({"arguments": {"nodes": 10**12}}, "and the model that the file describes has"),
-    "no depth": ({"arguments": {"depth": -1}}, "depth must be a count"),
-    "an argument": ({"arguments": {"hidden": 8}}, "no model has 'hidden'"),
-    "a tensor": ({"model.extra": torch.ones(1)}, "has no weights 'extra'"),
-    "its matrix": ({"stage": {"propagation": None}}, "does not say by what"),
-    "a graph model": ({"stage": {"model": "gcn"}}, "lacks hidden"),
+    "an index": {"model.feature": torch.full((20, 3, 9), 99).int()},
+    "no class": {"arguments": {"classes": 4}},
+    "more nodes": {"arguments": {"nodes": 10**12}},
+    "no depth": {"arguments": {"depth": -1}},
+    "an argument": {"arguments": {"hidden": 8}},
+    "a tensor": {"model.extra": torch.ones(1)},
+    "its matrix": {"stage": {"propagation": None}},
+    "a graph model": {"stage": {"model": "gcn"}},
 }
 
 
-@pytest.mark.parametrize(("changes", "message"), TREES.values(), ids=list(TREES))
-def test_a_file_of_trees_that_cannot_be_is_refused(
-    changes: dict, message: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("changes", TREES.values(), ids=list(TREES))
+def test_a_file_of_trees_that_cannot_be_is_refused(changes: dict, tmp_path: Path) -> None:
     _, path = saved_as(tmp_path, "trees-2")
     change(path, **changes)
-    with pytest.raises(ValueError, match=rf"m\.safetensors.*{message}"):
+    with refused():
         load_model(path)
 
 
@@ -84,13 +83,13 @@ def test_a_file_of_trees_that_cannot_be_is_refused(
 def test_trees_that_point_outside_are_refused(name: str, tmp_path: Path) -> None:
     _, path = saved_as(tmp_path, "trees-2")
     values = load_model(path).model.get_buffer(name)
-    for wrong, message in (
-        (torch.full_like(values, 10_000), f"{name} holds numbers outside 0.."),
-        (torch.full_like(values, -1), f"{name} holds numbers outside 0.."),
-        (torch.zeros_like(values).long(), f"{name} holds torch.int64"),
+    for wrong in (
+        torch.full_like(values, 10_000),
+        torch.full_like(values, -1),
+        torch.zeros_like(values).long(),
     ):
         change(path, **{f"model.{name}": wrong})
-        with pytest.raises(ValueError, match=rf"m\.safetensors: {message}"):
+        with refused():
             load_model(path)
 
 

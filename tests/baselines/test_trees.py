@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.baselines.problems import TASKS, small
+from tests.messages import refused
 from vrgcn.baselines import trees as module
 from vrgcn.baselines.boosting import LightBooster, ScikitBooster, rounded_down
 from vrgcn.baselines.problem import Problem
@@ -102,7 +103,7 @@ def test_a_class_without_training_nodes_is_never_predicted(library: str) -> None
     assert set(outputs.argmax(1).tolist()) == {0, 3}
     one = two[graph.labels[two] == 0]
     fewer = graph.with_splits({"train": one, "val": graph.val})
-    with pytest.raises(ValueError, match="all training nodes are of one class"):
+    with refused():
         fit_trees(Problem.of(fewer), 0)
 
 

@@ -122,8 +122,10 @@ def test_the_help_of_every_command_loads_nothing_heavy() -> None:
         "main(['--help'])\n"
         "for command in COMMANDS: main([command, '--help'])\n"
         "heavy = {'torch', 'pyarrow', 'numpy', 'rich'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
         "named = {command.module for command in COMMANDS.values()}\n"
-        "assert not named & light, named & light\n"
+        "print('loaded:', *heavy, *named & light)\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "loaded:"

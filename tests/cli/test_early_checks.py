@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
 from vrgcn.cli import early_checks
 from vrgcn.cli.early_checks import check_file, check_method, check_new
 from vrgcn.files.destination import check_utf8
@@ -15,14 +16,14 @@ from vrgcn.files.setting_names import flags_in_messages
 
 def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) -> None:
     check_new(tmp_path / "new")
-    with pytest.raises(FileExistsError, match=r"^--out: .* exists already; choose another name$"):
+    with refused(FileExistsError):
         check_new(tmp_path)
-    with pytest.raises(FileExistsError, match=r"choose another folder$"):
+    with refused(FileExistsError):
         check_new(tmp_path, "folder")
     (tmp_path / "file").touch()
     with (
         flags_in_messages(),
-        pytest.raises(NotADirectoryError, match=r"^--out: .*file is a file; name a folder"),
+        refused(NotADirectoryError),
     ):
         check_new(tmp_path / "file" / "new")
 
@@ -30,16 +31,16 @@ def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) ->
 def test_a_file_that_is_not_there_is_refused_by_its_flag(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     check_file(tmp_path / "file", "--nodes")
-    with pytest.raises(IsADirectoryError, match=r"^--nodes: .* is a folder; name a file"):
+    with refused(IsADirectoryError):
         check_file(tmp_path, "--nodes")
-    with pytest.raises(FileNotFoundError, match=r"^--nodes: there is no file .*gone"):
+    with refused(FileNotFoundError):
         check_file(tmp_path / "gone", "--nodes")
 
 
 def test_a_path_that_is_not_utf8_is_refused_with_who_cannot_read_it() -> None:
     check_utf8(Path("graphs/é"), "--graph", "config.toml")
     hostile = Path(os.fsdecode(b"graph\xff"))
-    with pytest.raises(ValueError, match=r"^--graph: .* and config\.toml takes no other paths"):
+    with refused():
         check_utf8(hostile, "--graph", "config.toml")
 
 
@@ -47,5 +48,5 @@ def test_metis_is_refused_where_it_is_not_installed(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(early_checks, "find_spec", lambda name: None)
     check_method("ldg")
     check_method("auto")
-    with pytest.raises(ValueError, match=r"^--method metis: needs pymetis: pip install"):
+    with refused():
         check_method("metis")

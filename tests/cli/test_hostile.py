@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import named, small_graph
+from tests.messages import refused
 from vrgcn import embeddings, load_model
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph.names import Names
@@ -122,7 +123,7 @@ def test_features_that_are_nan_are_no_prediction(vrgcn, run: Path, tmp_path: Pat
         assert code == 1
         assert "the embedding of node 'n-" in err
         assert not (tmp_path / "e.npy").exists()
-        with pytest.raises(ValueError, match=r"the embedding of node 'n-\d+' is not a finite"):
+        with refused():
             embeddings(load_model(run), load_graph(tmp_path / "bad"), layer)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig
 from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.out_of_memory import Needs, advice, memory_explained
@@ -27,7 +28,7 @@ SAID = "[enforce fail at alloc_cpu.cpp:132] err == 0. DefaultCPUAllocator: can't
     ],
 )
 def test_an_allocation_that_fails_becomes_advice(error: Exception) -> None:
-    with pytest.raises(MemoryError, match="not enough memory to train on 1,000 nodes") as caught:
+    with refused(MemoryError) as caught:
         raise_in(error)
     assert caught.value.__cause__ is error
 
@@ -134,7 +135,7 @@ def test_tables_on_disk_are_told_with_the_room_that_they_take() -> None:
 def test_a_table_that_could_not_be_had_is_told_with_its_size() -> None:
     with pytest.raises(MemoryError) as real:
         zeros((1 << 42, 16), torch.float32)  # 256 TiB: more addresses than a process has
-    with pytest.raises(MemoryError, match=r"\(281,475 GB more were asked for, the process has"):
+    with refused(MemoryError):
         raise_in(real.value)
 
 

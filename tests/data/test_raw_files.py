@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.data.test_named import write_reddit2
+from tests.messages import refused
 from vrgcn.data import load_dataset
 from vrgcn.data.raw_files import check_raw_files, read_pickle
 
@@ -57,38 +58,32 @@ def test_nothing_is_called(call: Call, where: str, tmp_path: Path, capsys) -> No
     if where == "inside of an array":
         value = np.array([call, None], dtype=object)
     (tmp_path / "ind.cora.x").write_bytes(pickle.dumps(value))
-    with pytest.raises(ValueError, match=r"ind\.cora\.x: not to be unpickled: it would call"):
+    with refused():
         check_raw_files(tmp_path, ["ind.cora.x"])
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", "damaged pickle"),
-        (pickle.dumps(MATRIX)[:-9], "pickle exhausted"),
-        (b"\x80\x02]r\xff\xff\xff\xff.", "it numbers 4,294,967,295 things in 9 bytes"),
-        (b"]p99999999999\n.", "it numbers 99,999,999,999 things"),
-        (b"\x80\x02X\xff\xff\xff\x7fabc.", "damaged pickle|truncated"),
-        (b"Pabc\n.", "something outside of the file"),
-        (b"cos\nsystem\n(S'true'\ntR.", "would call os.system"),
-        (
-            b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
-            b"\x8a\x06\x00\x00\x00\x00\x00\x01\x85U\x01b\x87R.",
-            "an array that begins as",
-        ),
-        (
-            b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
-            b"K\x00\x85U\x06latin1\x87R.",
-            r"an array that begins as \(0,\) of 'latin1'",
-        ),
+        b"",
+        pickle.dumps(MATRIX)[:-9],
+        b"\x80\x02]r\xff\xff\xff\xff.",
+        b"]p99999999999\n.",
+        b"\x80\x02X\xff\xff\xff\x7fabc.",
+        b"Pabc\n.",
+        b"cos\nsystem\n(S'true'\ntR.",
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+        b"\x8a\x06\x00\x00\x00\x00\x00\x01\x85U\x01b\x87R.",
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+        b"K\x00\x85U\x06latin1\x87R.",
     ],
 )
 def test_a_pickle_that_is_broken_or_claims_too_much_is_refused(
-    content: bytes, message: str, tmp_path: Path
+    content: bytes, tmp_path: Path
 ) -> None:
     (tmp_path / "ind.x").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
+    with refused():
         read_pickle(tmp_path / "ind.x")
 
 
@@ -116,7 +111,7 @@ def broken(**parts: Any) -> sp.csr_matrix:
 )
 def test_a_matrix_that_leads_to_other_memory_is_refused(matrix: Any, tmp_path: Path) -> None:
     (tmp_path / "ind.x").write_bytes(pickle.dumps(matrix))
-    with pytest.raises(ValueError, match="sparse matrix"):
+    with refused():
         read_pickle(tmp_path / "ind.x")
 
 
@@ -132,7 +127,7 @@ def test_a_raw_adjacency_is_looked_at_before_scipy_sees_it(wrong: str, tmp_path:
         parts = dict(arrays)
     parts[wrong][2] = 10**8
     np.savez(folder / "adj_full.npz", **parts)
-    with pytest.raises(ValueError, match=r"adj_full\.npz: a sparse matrix"):
+    with refused():
         load_dataset("reddit2", cache=tmp_path / "second", data_root=tmp_path / "data")
 
 
@@ -143,8 +138,8 @@ def test_an_archive_that_claims_more_than_it_has_is_refused(tmp_path: Path) -> N
     assert len(claimed) == len(array.getvalue())
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("data.npy", claimed)
-    with pytest.raises(ValueError, match=r"a\.npz: data\.npy claims \(4000000000000,\)"):
+    with refused():
         check_raw_files(tmp_path, ["a.npz"])
     (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 no archive")
-    with pytest.raises(ValueError, match=r"a\.npz"):
+    with refused():
         check_raw_files(tmp_path, ["a.npz"])

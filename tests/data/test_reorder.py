@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, load_graph, predict, save_graph
 from vrgcn.data.generate import generate_graph
 from vrgcn.data.generate_spec import GenerateSpec
@@ -100,6 +101,6 @@ def test_neighbours_come_close_and_predictions_stay(method, tmp_path, monkeypatc
 def test_sparse_features_are_refused(tmp_path):
     graph = Graph([[0], [1]], torch.eye(3).to_sparse_csr())
     save_graph(graph, tmp_path / "old")
-    with pytest.raises(ValueError, match="sparse features"):
+    with refused():
         reorder_graph(tmp_path / "old", tmp_path / "new")
     assert not Path(tmp_path / "new").exists()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, ModelConfig, TrainConfig
 from vrgcn.costs.order import build_for
 from vrgcn.graph.scaling import scale_graph
@@ -86,13 +87,13 @@ def test_without_an_end_of_validation_a_tenth_of_the_training_nodes_is_drawn() -
 
 
 @pytest.mark.parametrize(
-    ("until", "error"),
+    "until",
     [
-        (("2025",), "no labelled node is that early"),
-        (("2026-06", "2026-05"), "must be later than"),
-        (("2026-06", None, "born"), "nodes has no columns of dates to split by"),
+        ("2025",),
+        ("2026-06", "2026-05"),
+        ("2026-06", None, "born"),
     ],
 )
-def test_moments_that_cannot_be_are_refused(until: tuple[str, ...], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+def test_moments_that_cannot_be_are_refused(until: tuple[str, ...]) -> None:
+    with refused():
         split_by_time(papers(), *until)

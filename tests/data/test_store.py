@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.data import store
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.data.store_format import signed
@@ -113,7 +114,7 @@ def test_a_loaded_graph_can_be_saved_again(saved: Path, tmp_path: Path) -> None:
 def test_a_scaled_graph_is_not_saved_as_if_it_were_not(saved: Path, tmp_path: Path) -> None:
     graph = load_graph(saved)
     scaled, _ = scale_graph(graph, "standard")
-    with pytest.raises(ValueError, match=r"scaled \(standard\), which a saved graph would not say"):
+    with refused():
         save_graph(scaled, tmp_path / "scaled")
     assert not (tmp_path / "scaled").exists()
     save_graph(scaled.with_features(scaled.features), tmp_path / "scaled")
@@ -144,7 +145,7 @@ def test_changing_a_loaded_graph_does_not_change_the_file(saved: Path) -> None:
 
 def test_an_existing_path_is_not_overwritten(saved: Path) -> None:
     before = {file.name: file.read_bytes() for file in saved.iterdir()}
-    with pytest.raises(FileExistsError, match="graph exists already"):
+    with refused(FileExistsError):
         save_graph(GRAPHS["weighted"](), saved)
     assert {file.name: file.read_bytes() for file in saved.iterdir()} == before
     assert list(saved.parent.iterdir()) == [saved]
@@ -162,7 +163,7 @@ def test_a_path_that_appears_during_the_write_is_not_overwritten(
         describe(*given, **named)
 
     monkeypatch.setattr(store, "write_meta", meanwhile)
-    with pytest.raises(FileExistsError, match="graph exists already"):
+    with refused(FileExistsError):
         save_graph(GRAPHS["dense"](), path)
     assert load_graph(path).features.dtype == torch.float64
     assert list(tmp_path.iterdir()) == [path]
@@ -186,9 +187,9 @@ def test_an_interrupted_write_leaves_nothing_that_loads(
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         save_graph(GRAPHS["dense"](), tmp_path / "graph")
-    with pytest.raises(FileNotFoundError, match="graph: there is no such folder"):
+    with refused(FileNotFoundError):
         load_graph(tmp_path / "graph")
-    with pytest.raises(ValueError, match=r"it has no meta\.json"):
+    with refused():
         load_graph(left[0])
     monkeypatch.undo()
     save_graph(GRAPHS["dense"](), tmp_path / "graph")
@@ -200,13 +201,13 @@ def test_a_failed_write_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError("No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="No space left"):
+    with refused(OSError):
         save_graph(GRAPHS["dense"](), tmp_path / "graph")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere: there is no such folder"):
+    with refused(FileNotFoundError):
         load_graph(tmp_path / "nowhere")
 
 
@@ -214,29 +215,26 @@ def test_other_folders_and_files_are_not_graphs(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("text")
     for name in ("folder", "file"):
-        with pytest.raises(ValueError, match=f"{name} is not a saved graph"):
+        with refused():
             load_graph(tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "other"}'])
 def test_another_meta_json_is_not_a_graph(text: str, saved: Path) -> None:
     (saved / "meta.json").write_text(text)
-    with pytest.raises(ValueError, match=r"meta\.json"):
+    with refused():
         load_graph(saved)
 
 
 def test_an_unknown_version_is_refused(saved: Path) -> None:
     edit_meta(saved, version=7)
-    with pytest.raises(
-        ValueError,
-        match=r"meta\.json has version 7, and this vrgcn reads version 1: import or save",
-    ):
+    with refused():
         load_graph(saved)
 
 
 def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:
     edit_meta(saved, without="kinds")
-    with pytest.raises(ValueError, match=r"meta\.json lacks kinds"):
+    with refused():
         load_graph(saved)
 
 
@@ -245,25 +243,25 @@ def test_a_missing_entry_of_meta_is_named(saved: Path) -> None:
 )
 def test_a_missing_array_is_named(name: str, saved: Path) -> None:
     (saved / f"{name}.npy").unlink()
-    with pytest.raises(FileNotFoundError, match=rf"{name}\.npy is missing"):
+    with refused(FileNotFoundError):
         load_graph(saved)
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "message"),
+    ("name", "array"),
     [
-        ("features_0", np.zeros((4, 2), np.float32), r"has shape \(4, 2\) .* says \(4, 3\)"),
-        ("features_0", np.zeros((4, 3), np.float64), "holds float64 .* says float32"),
-        ("indptr_0", np.zeros(4, np.int64), r"has shape \(4,\) .* says \(5,\)"),
-        ("labels", np.zeros((4, 3), np.int64), r"has shape \(4, 3\) .* says \(4,\)"),
-        ("train", np.zeros(2, np.int64), r"has shape \(2,\) .* says \(1,\)"),
+        ("features_0", np.zeros((4, 2), np.float32)),
+        ("features_0", np.zeros((4, 3), np.float64)),
+        ("indptr_0", np.zeros(4, np.int64)),
+        ("labels", np.zeros((4, 3), np.int64)),
+        ("train", np.zeros(2, np.int64)),
     ],
 )
 def test_an_array_that_is_not_what_meta_says_is_named(
-    name: str, array: np.ndarray, message: str, saved: Path
+    name: str, array: np.ndarray, saved: Path
 ) -> None:
     np.save(saved / f"{name}.npy", array)
-    with pytest.raises(ValueError, match=rf"{name}\.npy {message}"):
+    with refused():
         load_graph(saved)
 
 
@@ -271,7 +269,7 @@ def test_an_array_that_is_not_what_meta_says_is_named(
 def test_a_truncated_array_is_named(keep: int, saved: Path) -> None:
     whole = (saved / "features_0.npy").read_bytes()
     (saved / "features_0.npy").write_bytes(whole[:keep])
-    with pytest.raises(ValueError, match=r"features_0\.npy cannot be read as an array"):
+    with refused():
         load_graph(saved)
 
 
@@ -289,11 +287,11 @@ def test_a_graph_without_its_ids_is_refused(tmp_path):
     graph = Graph([[0], [1]], torch.randn(3, 2), names=Names(pa.array(["a", "b", "c"])))
     save_graph(graph, tmp_path / "g")
     (tmp_path / "g" / "ids_0.arrow").unlink()
-    with pytest.raises(FileNotFoundError, match=r"ids_0\.arrow is missing"):
+    with refused(FileNotFoundError):
         load_graph(tmp_path / "g")
 
 
 def test_a_kind_of_memory_that_is_none_is_refused(tmp_path: Path) -> None:
     save_graph(Graph([[0, 1], [1, 2]], torch.eye(3)), tmp_path / "g")
-    with pytest.raises(ValueError, match=r"^memory 'tape' is none of ram, disk$"):
+    with refused():
         load_graph(tmp_path / "g", memory="tape")

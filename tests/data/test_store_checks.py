@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from tests.data.test_store import DENSE, EDGES, GRAPHS, edit_meta, read_meta, signed_anew
+from tests.messages import refused
 from vrgcn.data import store_checks
 from vrgcn.data.store import load_graph, save_graph, verify_graph
 from vrgcn.graph.graph import Graph
@@ -34,41 +35,38 @@ def put(place: int | tuple[int, ...], value: float) -> Callable[[np.ndarray], No
 
 
 WRONG = {
-    "a row that ends before it starts": ("dense", "indptr_0", put(1, 4), "row 1 ends at 3, before"),
-    "a first row that starts late": ("dense", "indptr_0", put(0, 1), "must run from 0"),
-    "a last row beyond the entries": ("dense", "indptr_0", put(-1, 10**12), "number of entries, 5"),
-    "a row far below zero": ("dense", "indptr_0", put(2, -(2**62)), "row 1 ends at"),
-    "a column beyond the nodes": ("dense", "indices_0", put(2, 4), r"entry 2 is 4, outside 0\.\.3"),
-    "a negative column": ("dense", "indices_0", put(0, -1), "entry 0 is -1"),
-    "a neighbour twice": ("dense", "indices_0", put(1, 1), "entry 1, 1, does not ascend"),
-    "a weight that is not finite": ("weighted", "weights_0", put(3, np.nan), "first: entry 3"),
-    "a place of sparse features": ("sparse", "feature_indices_0", put(1, 3), "entry 1 is 3"),
+    "a row that ends before it starts": ("dense", "indptr_0", put(1, 4)),
+    "a first row that starts late": ("dense", "indptr_0", put(0, 1)),
+    "a last row beyond the entries": ("dense", "indptr_0", put(-1, 10**12)),
+    "a row far below zero": ("dense", "indptr_0", put(2, -(2**62))),
+    "a column beyond the nodes": ("dense", "indices_0", put(2, 4)),
+    "a negative column": ("dense", "indices_0", put(0, -1)),
+    "a neighbour twice": ("dense", "indices_0", put(1, 1)),
+    "a weight that is not finite": ("weighted", "weights_0", put(3, np.nan)),
+    "a place of sparse features": ("sparse", "feature_indices_0", put(1, 3)),
     "a row of sparse features": (
         "sparse",
         "feature_indptr_0",
         put(1, 3),
-        "row 1 ends at 2, before",
     ),
     "a label beyond the classes": (
         "dense",
         "labels",
         put(1, 3),
-        r"node 1 has 3, not a class of 0\.\.2",
     ),
-    "a label below -1": ("dense", "labels", put(2, -2), "node 2 has -2"),
+    "a label below -1": ("dense", "labels", put(2, -2)),
     "a share of a class": (
         "multilabel",
         "labels",
         put((1, 0), 0.5),
-        r"node 1 has \[0.5, 1.0\], not 0 or 1",
     ),
-    "an infinite number": ("numbers", "labels", put(3, np.inf), "node 3 has inf"),
-    "a training node twice": ("double", "train", put(1, 0), "no node twice: after node 0 comes 0"),
-    "a training node that is none": ("dense", "train", put(0, 9), "names node 9, outside"),
-    "a test node of training": ("dense", "test", put(0, 0), "has node 0, and train too"),
-    "a node without a label": ("dense", "test", put(0, 2), "has node 2, which has no label"),
-    "a number that is not known": ("numbers", "train", put(1, 2), "node 2, which has no label"),
-    "several classes, unknown": ("multilabel", "train", put(1, 2), "node 2, which has no label"),
+    "an infinite number": ("numbers", "labels", put(3, np.inf)),
+    "a training node twice": ("double", "train", put(1, 0)),
+    "a training node that is none": ("dense", "train", put(0, 9)),
+    "a test node of training": ("dense", "test", put(0, 0)),
+    "a node without a label": ("dense", "test", put(0, 2)),
+    "a number that is not known": ("numbers", "train", put(1, 2)),
+    "several classes, unknown": ("multilabel", "train", put(1, 2)),
 }
 
 
@@ -77,10 +75,10 @@ WRONG = {
 def test_a_wrong_number_is_refused_by_its_file(
     what: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind, name, change, message = WRONG[what]
+    kind, name, change = WRONG[what]
     monkeypatch.setattr(store_checks, "_PIECE", piece)  # large arrays are checked in pieces
     path = damaged(tmp_path / "graph", kind, name, change)
-    with pytest.raises(ValueError, match=rf"{name}\.npy.*{message}"):
+    with refused():
         load_graph(path)
 
 
@@ -106,8 +104,7 @@ def test_features_that_are_not_finite_are_refused_when_verified(
     path = damaged(tmp_path / "graph", kind, name, lambda array: array.flat.__setitem__(2, value))
     signed_anew(path)
     load_graph(path)
-    where = "entry 2" if kind == "sparse" else "node 0, column 2"
-    with pytest.raises(ValueError, match=rf"{name}\.npy holds NaN or infinite.*{where}"):
+    with refused():
         verify_graph(path)
 
 
@@ -124,7 +121,7 @@ def test_a_flipped_bit_in_any_file_is_found(kind: str, tmp_path: Path) -> None:
         whole = file.read_bytes()
         for place in {len(whole) // 2, len(whole) - 1}:
             file.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-            with pytest.raises(ValueError, match=file.name):
+            with refused():
                 verify_graph(path)
         file.write_bytes(whole)
     assert verify_graph(path) is None
@@ -137,7 +134,7 @@ def test_a_changed_length_is_found_when_opened(change: bytes, tmp_path: Path) ->
     for file in path.glob("*.npy"):
         whole = file.read_bytes()
         file.write_bytes(whole + change if change else whole[:-1])
-        with pytest.raises(ValueError, match=rf"{file.name} cannot be read.* bytes, and it has"):
+        with refused():
             load_graph(path)
         file.write_bytes(whole)
 
@@ -148,7 +145,7 @@ def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
     save_graph(Graph(EDGES, DENSE, [0, 2, 1, 1], names=names), path)
     text = (path / "meta.json").read_text()
     (path / "meta.json").write_text(text.replace("maybe", "never"))
-    with pytest.raises(ValueError, match=r"meta\.json is damaged, or was changed by hand"):
+    with refused():
         load_graph(path)
 
 
@@ -160,50 +157,47 @@ RELATION = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"kinds": [KIND | {"nodes": 10**15}]}, r"indptr_0\.npy has shape"),
-        ({"kinds": [KIND | {"nodes": 0}]}, "kinds must be a list"),
-        ({"kinds": [KIND | {"nodes": True}]}, "kinds must be a list, each an object"),
-        ({"kinds": [KIND | {"width": "3"}]}, "kinds must be a list"),
-        ({"kinds": [KIND | {"width": 0}]}, "width must be at least 1"),
-        ({"kinds": [KIND | {"width": 2**53}]}, "more features than can be"),
-        ({"kinds": [KIND | {"ids": True}]}, r"ids_0\.arrow is missing"),
-        ({"kinds": []}, "there must be a kind"),
-        ({"kinds": [KIND, KIND]}, "two kinds have the same name"),
-        ({"kinds": [KIND, KIND | {"name": "user"}]}, "several kinds must all have names"),
-        ({"target": None}, "target is no kind"),
-        ({"relations": [RELATION | {"edges": 1e3}]}, "relations must be a list"),
-        ({"relations": [RELATION | {"edges": 10**400}]}, r"relations must be .*, not .*\.\.\."),
-        ({"relations": []}, "without names of kinds there must be one relation"),
-        ({"relations": [RELATION | {"target": "user"}]}, "joins kinds that are not there"),
-        ({"labelled": 1}, "labelled must be true or false"),
-        (
-            {"task": "ranking"},
-            r"task must be one of .*, or a task of an installed plug-in, not ",
-        ),
-        ({"task": ["classes"]}, "task must be one of"),
-        ({"task": "regression"}, "numbers have no classes"),
-        ({"num_classes": 10**13}, "more classes than can be"),
-        ({"num_classes": 2}, r"labels\.npy: node 1 has 2, not a class of 0\.\.1"),
-        ({"splits": {"train": 1, "val": 1}}, "splits must be a count for each of train, val, test"),
-        ({"splits": [1, 1, 1]}, "splits must be"),
-        ({"classes": ["a", 2, "c"]}, "classes must be a list of names"),
-        ({"classes": ["a"]}, "classes have another"),
-        ({"features": ["a"]}, "features have another"),
-        ({"dtypes": {"indptr": 5}}, "dtypes must be"),
-        ({"dtypes": {}}, "holds int64 where meta.json says None"),
-        ({"checksums": None}, "checksums must be a text for each file"),
-        ({"version": "3"}, "has version '3'"),
-        ({"version": True}, "has version True"),
+        {"kinds": [KIND | {"nodes": 10**15}]},
+        {"kinds": [KIND | {"nodes": 0}]},
+        {"kinds": [KIND | {"nodes": True}]},
+        {"kinds": [KIND | {"width": "3"}]},
+        {"kinds": [KIND | {"width": 0}]},
+        {"kinds": [KIND | {"width": 2**53}]},
+        {"kinds": [KIND | {"ids": True}]},
+        {"kinds": []},
+        {"kinds": [KIND, KIND]},
+        {"kinds": [KIND, KIND | {"name": "user"}]},
+        {"target": None},
+        {"relations": [RELATION | {"edges": 1e3}]},
+        {"relations": [RELATION | {"edges": 10**400}]},
+        {"relations": []},
+        {"relations": [RELATION | {"target": "user"}]},
+        {"labelled": 1},
+        {"task": "ranking"},
+        {"task": ["classes"]},
+        {"task": "regression"},
+        {"num_classes": 10**13},
+        {"num_classes": 2},
+        {"splits": {"train": 1, "val": 1}},
+        {"splits": [1, 1, 1]},
+        {"classes": ["a", 2, "c"]},
+        {"classes": ["a"]},
+        {"features": ["a"]},
+        {"dtypes": {"indptr": 5}},
+        {"dtypes": {}},
+        {"checksums": None},
+        {"version": "3"},
+        {"version": True},
     ],
 )
-def test_a_meta_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+def test_a_meta_that_cannot_be_is_refused(changes: dict, tmp_path: Path) -> None:
     save_graph(GRAPHS["dense"](), tmp_path / "graph")
     meta = read_meta(tmp_path / "graph")
     assert (meta["kinds"], meta["relations"]) == ([KIND], [RELATION])
     edit_meta(tmp_path / "graph", **changes)
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with refused((ValueError, FileNotFoundError)):
         load_graph(tmp_path / "graph")
 
 
@@ -214,33 +208,30 @@ PLACES = [
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"blocks": None}, "blocks must be a list, each an object of row"),
-        ({"blocks": []}, "there are features and no block of them"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"row": -1}]}, "blocks must be a list"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"name": 1}]}, "blocks must be a list"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"column": 4}]}, "block 1 lies outside"),
-        ({"blocks": [PLACES[0], PLACES[1] | {"column": 2}]}, "block 1 overlaps another one"),
-        ({"blocks": [PLACES[0] | {"rows": 3}, PLACES[1]]}, r"features_0\.npy has shape \(4, 3\)"),
-        (
-            {"blocks": [PLACES[0], PLACES[1] | {"width": 2}]},
-            r"indices_1\.npy: entry 2 is 2, outside",
-        ),
+        {"blocks": None},
+        {"blocks": []},
+        {"blocks": [PLACES[0], PLACES[1] | {"row": -1}]},
+        {"blocks": [PLACES[0], PLACES[1] | {"name": 1}]},
+        {"blocks": [PLACES[0], PLACES[1] | {"column": 4}]},
+        {"blocks": [PLACES[0], PLACES[1] | {"column": 2}]},
+        {"blocks": [PLACES[0] | {"rows": 3}, PLACES[1]]},
+        {"blocks": [PLACES[0], PLACES[1] | {"width": 2}]},
     ],
 )
-def test_blocks_that_cannot_be_are_refused(changes: dict, message: str, tmp_path: Path) -> None:
+def test_blocks_that_cannot_be_are_refused(changes: dict, tmp_path: Path) -> None:
     save_graph(GRAPHS["blocks"](), tmp_path / "graph")
     assert read_meta(tmp_path / "graph")["blocks"] == PLACES
     edit_meta(tmp_path / "graph", **changes)
-    with pytest.raises(ValueError, match=message):
+    with refused():
         load_graph(tmp_path / "graph")
 
 
 def test_a_meta_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     save_graph(GRAPHS["dense"](), tmp_path / "graph")
     (tmp_path / "graph" / "meta.json").write_text("[" * 200_000)
-    with pytest.raises(ValueError, match=r"meta\.json is not valid JSON: it is nested too deeply"):
+    with refused():
         load_graph(tmp_path / "graph")
 
 
@@ -267,7 +258,7 @@ def test_ids_of_another_kind_are_refused(ids: pa.Array, tmp_path: Path) -> None:
         table = pa.table({"id": ids})
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-    with pytest.raises(ValueError, match=r"ids_0\.arrow"):
+    with refused():
         load_graph(tmp_path / "graph")
 
 
@@ -277,6 +268,5 @@ def test_an_id_that_two_nodes_have_is_refused_when_verified(kind: pa.DataType, t
         names = Names(pa.array(ids).cast(kind))
         save_graph(Graph(EDGES, DENSE, names=names), tmp_path / name)
     assert verify_graph(tmp_path / "right") is None
-    message = r"ids_0\.arrow gives node 3 the id '?14'?, which node 1 has too"
-    with pytest.raises(ValueError, match=message):
+    with refused():
         verify_graph(tmp_path / "wrong")

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import vrgcn.data
+from tests.messages import refused
 from vrgcn.data import DATASETS, Dataset, cache_folder, load_dataset
 from vrgcn.data.synthetic import (
     COMMUNITIES,
@@ -127,23 +128,23 @@ def test_an_empty_split_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"train": 6_000}, "8000 nodes together, and the graph has 6000"),
-        ({"homophily": 1.5}, "homophily is a share"),
-        ({"tail": 1.0}, "tail must be above 1"),
-        ({"spread": 0.5}, "spread at least 1"),
+        {"train": 6_000},
+        {"homophily": 1.5},
+        {"tail": 1.0},
+        {"spread": 0.5},
     ],
 )
-def test_impossible_specs_are_refused(change: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_impossible_specs_are_refused(change: dict[str, float]) -> None:
+    with refused():
         replace(SMALL, **change)
 
 
 def test_more_edges_than_fit_are_refused() -> None:
     sizes = {"nodes": 60, "pairs": 2_000, "train": 20, "val": 20, "test": 20}
     spec: CommunitySpec = replace(COMMUNITIES, **sizes)
-    with pytest.raises(ValueError, match="60 nodes are too few for 2000 different pairs"):
+    with refused():
         community_graph(spec)
 
 
@@ -162,7 +163,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_an_unknown_name_lists_the_names() -> None:
-    with pytest.raises(ValueError, match="no dataset 'corra'; there are communities, sparse-comm"):
+    with refused():
         load_dataset("corra")
 
 
@@ -223,4 +224,4 @@ def test_the_cache_is_where_the_environment_says(
 
 def test_listing_the_names_does_not_import_torch() -> None:
     program = "import sys, vrgcn.data; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

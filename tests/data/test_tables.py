@@ -17,6 +17,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.messages import refused
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, adjacency, edges, import_tables
 from vrgcn.data.tables.delimited import DelimitedTable
@@ -336,7 +337,7 @@ def test_a_file_larger_than_a_block_keeps_its_rows_in_order(tmp_path, monkeypatc
 def test_edges_without_a_header(tmp_path):
     graph, _ = imported(tmp_path, NODES, "ada,bob\ncy,ada\n", headerless=True)
     assert graph.num_edges == 4
-    with pytest.raises(ValueError, match=r"more\.csv: its first line should name the columns"):
+    with refused():
         imported(tmp_path, None, "0,1\n1,2\n", edges_name="more.csv")
 
 
@@ -579,7 +580,7 @@ def test_a_killed_import_leaves_nothing_that_loads(tmp_path, monkeypatch):
         )
     assert not (tmp_path / "graph").exists()
     [left] = tmp_path.glob(".graph.*.partial")
-    with pytest.raises(ValueError, match="is not a saved graph"):
+    with refused():
         load_graph(left)
 
 
@@ -625,5 +626,5 @@ def test_paths_may_be_texts_from_python(tmp_path: Path) -> None:
     edges, out = str(tmp_path / "e.csv"), str(tmp_path / "g")
     import_tables(ImportSpec(edges=edges, out=out))  # type: ignore[arg-type]
     assert load_graph(out).num_nodes == 2
-    with pytest.raises(TypeError, match="edges: 3 is not the path of a file or folder"):
+    with refused(TypeError):
         ImportSpec(edges=3, out=tmp_path / "h")  # type: ignore[arg-type]

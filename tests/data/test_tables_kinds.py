@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, load_graph, save_graph
 from vrgcn.data.generate_kinds import generate_kinds, import_command
 from vrgcn.data.generate_spec import GenerateSpec
@@ -160,7 +161,7 @@ def test_a_damaged_file_of_a_kind_or_relation_is_found(files: Path, name: str) -
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(bytes(data))
-    with pytest.raises(ValueError, match=Path(name).name):
+    with refused():
         verify_graph("graph")
 
 
@@ -170,7 +171,7 @@ def test_an_edge_outside_of_the_kinds_of_its_relation_is_refused(files: Path) ->
     indices = np.load(file)
     indices[0] = 3  # an item as the source of user-bought-item
     np.save(file, indices)
-    with pytest.raises(ValueError, match=r"entry 0 is 3, outside 0\.\.2"):
+    with refused():
         load_graph("graph")
 
 
@@ -281,7 +282,7 @@ def test_like_makes_the_same_features_of_other_tables(files: Path) -> None:
 
 def test_like_wants_the_same_kinds_and_relations(files: Path) -> None:
     imported()
-    with pytest.raises(ValueError, match="name the same kinds and relations"):
+    with refused():
         imported("second", like=Path("graph"), edges=EDGES[:2])
 
 
@@ -361,9 +362,7 @@ def test_mistakes_in_data_frames_name_their_table(files: Path) -> None:
     pandas = pytest.importorskip("pandas")
     users = pandas.DataFrame({"id": [1, 2], "age": [1.0, None]})
     follows = pandas.DataFrame({"source": [1], "target": [5]}, index=["first"])
-    with pytest.raises(
-        ValueError, match=r"user-follows-user: column 'target' names a node that"
-    ) as caught:
+    with refused() as caught:
         Graph.from_tables({"user": users}, {("user", "follows", "user"): follows})
     assert "'5' in row 'first'" in str(caught.value)
 
@@ -377,7 +376,7 @@ def test_settings_choose_the_columns_of_edges(files: Path) -> None:
     names = set(rows(one, "item"))
     assert {"bought.stars=5", "bought.stars=1", "price"} <= names
     assert "bought.n" not in names
-    with pytest.raises(ValueError, match=r"orders\.csv: column= is about features, and of 'user'"):
+    with refused():
         imported("none", column=("bought.user=category",))
 
 
@@ -415,7 +414,7 @@ def test_averages_on_disk_are_known_by_the_edges_of_all_relations(files: Path) -
 
 def test_an_edge_to_another_kind_than_the_one_table_is_told_with_the_command(files: Path) -> None:
     (files / "orders.csv").write_text("user,item\n1,1\n2,7\n")
-    with pytest.raises(ValueError, match="if its nodes are of another kind, give") as caught:
+    with refused() as caught:
         import_tables(
             ImportSpec(
                 nodes=Path("users.csv"), edges=Path("orders.csv"), label=("churned",), out=Path("g")
@@ -438,9 +437,7 @@ def test_like_knows_the_relations_of_a_column(files: Path) -> None:
     assert list(second.relations) == list(first.relations)
     assert second.relations["node-likes-node"].num_edges == 0
     assert second.names.features == first.names.features
-    with pytest.raises(
-        ValueError, match=r"third\.csv: column 'rel' names a relation that the graph"
-    ):
+    with refused():
         made("third", like=Path("first"))
 
 

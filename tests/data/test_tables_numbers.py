@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.messages import refused
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.data.tables.numbers import Numbers
@@ -81,7 +82,7 @@ def test_numbers_keep_64_bits():
 
 def test_what_is_no_number_is_told_with_its_row():
     text = "id,x,price\na,1,3\nb,1,cheap\nc,1,\nd,1,inf\n"
-    with pytest.raises(ValueError, match="no number") as caught:
+    with refused() as caught:
         imported(text)
     assert str(caught.value).splitlines() == [
         "n.csv: column 'price' is a label that is no number, in 1 row: 'cheap' in row 2 (line 3); "
@@ -151,38 +152,26 @@ def test_one_column_of_0_and_1_may_be_one_of_several_classes():
 
 
 REFUSED = {
-    "two columns": (
-        {"label": ("price", "x")},
-        "--task regression: takes one label column, and n.csv has 2: 'price', 'x'",
-    ),
-    "two columns of classes": (
-        {"label": ("price", "x"), "task": "classes"},
-        "--task classes: takes one label column",
-    ),
-    "delimiter": (
-        {"label_delimiter": "|"},
-        "--label-delimiter: --task regression takes one label per node",
-    ),
-    "no label": ({"label": ()}, "--task: n.csv has no column 'label'; give --label COLUMN"),
-    "unknown": (
-        {"task": "ranking"},
-        "--task: 'ranking' is none of auto, classes, multilabel, regression",
-    ),
+    "two columns": {"label": ("price", "x")},
+    "two columns of classes": {"label": ("price", "x"), "task": "classes"},
+    "delimiter": {"label_delimiter": "|"},
+    "no label": {"label": ()},
+    "unknown": {"task": "ranking"},
 }
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_task_that_the_columns_cannot_serve_is_refused(options, words):
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize("options", REFUSED.values(), ids=REFUSED)
+def test_a_task_that_the_columns_cannot_serve_is_refused(options):
+    with refused():
         imported("id,x,price\na,1,5\nb,2,6\n", **options)
 
 
 def test_a_list_is_no_number():
     table = pa.table({"id": ["a", "b"], "x": [1, 2], "price": [[1.0], [2.0]]})
-    with pytest.raises(ValueError, match=r"column 'price' of n\.parquet holds lists"):
+    with refused():
         imported(table)
 
 
 def test_a_task_needs_a_file_of_nodes():
-    with pytest.raises(ValueError, match="--task: needs a file of nodes"):
+    with refused():
         ImportSpec(edges=Path("e.csv"), out=Path("g"), task="regression")

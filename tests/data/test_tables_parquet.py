@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.messages import refused
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, cell_limits, edges, ids, import_tables, parquet, proposal
 from vrgcn.data.tables.parquet import ParquetTable
 from vrgcn.data.tables.values import cell_bytes
+from vrgcn.files.mistakes import InputError
 
 pytestmark = pytest.mark.usefixtures("told_as_flags")
 
@@ -45,8 +47,8 @@ def imported(**options) -> None:
     )
 
 
-def refused(**options) -> str:
-    with pytest.raises(ValueError, match=r"^n\.parquet: ") as caught:
+def mistake_of(**options) -> str:
+    with pytest.raises(InputError, match=r"^n\.parquet: ") as caught:
         imported(**options)
     assert not Path("g").exists()
     return str(caught.value)
@@ -62,7 +64,7 @@ def test_a_text_that_is_long_and_often_there_is_refused_in_bounded_memory(monkey
     usual, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
     pa.set_memory_pool(counted)
     try:
-        said = refused()
+        said = mistake_of()
     finally:
         pa.set_memory_pool(usual)
     assert "column 'bio' holds a cell of 262 kB in row 1, where 65.5 kB are the most" in said
@@ -85,7 +87,7 @@ def test_a_long_text_is_told_by_its_row_wherever_it_is(monkeypatch, options):
         **options,
     )
     told = "n.parquet: column 'bio' holds a cell of 1 kB in row 121, where 1 kB are the most; "
-    assert refused() == told + "leave the column out with --drop 'bio'"
+    assert mistake_of() == told + "leave the column out with --drop 'bio'"
 
 
 def test_a_long_text_that_no_row_has_is_no_mistake(monkeypatch):
@@ -102,7 +104,7 @@ def test_a_long_text_outside_a_dictionary_is_told_by_its_row(monkeypatch, encodi
     monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     columns = {"id": range(31), "bio": ["short"] * 30 + ["b" * 1200]}
     write(columns, use_dictionary=False, column_encoding={"bio": encoding})
-    assert "column 'bio' holds a cell of 1.2 kB in row 31, where 1 kB are" in refused()
+    assert "column 'bio' holds a cell of 1.2 kB in row 31, where 1 kB are" in mistake_of()
 
 
 @pytest.mark.parametrize("most", [parquet.DECODED_BYTES, 1000])
@@ -111,15 +113,15 @@ def test_a_list_that_takes_too_much_is_told_by_its_row(monkeypatch, most):
     monkeypatch.setattr(parquet, "DECODED_BYTES", most)
     starts = pa.array([0, 0, 1, 4], pa.int32())
     write({"id": range(3), "tags": pa.ListArray.from_arrays(starts, same("a" * 400, 4))})
-    assert "column 'tags' holds a cell of 1.2 kB in row 3, where 1 kB are" in refused()
+    assert "column 'tags' holds a cell of 1.2 kB in row 3, where 1 kB are" in mistake_of()
     write({"id": range(3), "v": [[1.0], None, [2.0] * 126]})
-    assert "column 'v' holds a cell of 1.01 kB in row 3, where 1 kB are" in refused()
+    assert "column 'v' holds a cell of 1.01 kB in row 3, where 1 kB are" in mistake_of()
 
 
 def test_the_columns_own_name_is_told_and_columns_left_out_may_hold_anything(monkeypatch):
     monkeypatch.setattr(cell_limits, "CELL_BYTES", 1000)
     write({"id": range(3), " bio ": same("a" * 2000, 3), "x": [1, 2, 3]})
-    assert "column 'bio' holds a cell of 2 kB in row 1" in refused()
+    assert "column 'bio' holds a cell of 2 kB in row 1" in mistake_of()
     imported(drop=("bio",))
     assert load_graph("g").names.features == ["x"]
 
@@ -132,7 +134,7 @@ def test_a_row_group_out_of_proportion_to_the_file_is_told_by_its_rows(monkeypat
     options = {"use_dictionary": False, "row_group_size": 4}
     texts = ["x"] * 8 + ["a" * (1 << 18)] * 4
     write({"id": range(12), "bio": texts}, **options)
-    assert refused() == (
+    assert mistake_of() == (
         "n.parquet: column 'bio' is the largest of a row group that takes 1.05 MB, rows 9 to 12, "
         "where 1.05 MB are the most; write the file in smaller row groups, or leave the column out "
         "with --drop 'bio'"
@@ -148,7 +150,7 @@ def test_lists_of_equal_numbers_count_with_all_their_values(monkeypatch):
     values = pa.array(np.full(400_002, 7, np.int32))
     write({"id": range(3), "v": pa.ListArray.from_arrays(starts, values)})
     assert Path("n.parquet").stat().st_size < 5000
-    assert "column 'v' is the largest of a row group that takes 1.6 MB, rows 1 to 3" in refused()
+    assert "column 'v' is the largest of a row group that takes 1.6 MB, rows 1 to 3" in mistake_of()
 
 
 # ------------------------------------------------------------------------------------ batches
@@ -242,7 +244,7 @@ def test_ids_that_mostly_repeat_others_are_not_read_on(monkeypatch, name):
     cells = ["a", "A", "b", "a", "A", "a", "A", "a", "zz", "a"]
     write({"id": cells, "x": [1] * 10})
     Path("n.csv").write_text("id,x\n" + "".join(f"{cell},1\n" for cell in cells))
-    with pytest.raises(ValueError, match="repeats the id of an earlier row") as caught:
+    with refused() as caught:
         import_tables(
             ImportSpec(nodes=Path(name), edges=Path("e.csv"), out=Path("g"), tidy_ids=("case",))
         )
@@ -256,7 +258,7 @@ def test_ids_of_which_half_are_different_are_all_read(monkeypatch):
     monkeypatch.setattr(ids, "CHECKED_ROWS", 2)
     monkeypatch.setattr(parquet, "BATCH_ROWS", 1)
     write({"id": ["0", "1", "0", "2", "1", "3"], "x": range(6)})
-    assert refused().endswith("in 2 rows: '0' in row 3, '1' in row 5")
+    assert mistake_of().endswith("in 2 rows: '0' in row 3, '1' in row 5")
 
 
 def test_fewer_rows_are_looked_at_where_cells_are_long(monkeypatch):

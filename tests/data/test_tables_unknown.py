@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.messages import refused
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 
@@ -58,7 +59,7 @@ def test_edges_without_an_end_are_skipped_too():
 
 
 def test_skipping_all_edges_is_an_error():
-    with pytest.raises(ValueError, match="skip: leaves none of the 2 rows"):
+    with refused():
         imported(NODES, "source,target\np,q\nq,a\n", unknown_nodes="skip")
 
 
@@ -107,7 +108,7 @@ def test_nodes_beside_a_file_of_features_and_nodes_without_features_are_added_to
 def test_ids_in_another_spelling_are_found_as_the_error_says():
     nodes = "id,x\n34,1\nAda,2\nBob ,3\n"
     edges = "source,target\n34.0,ada\nBob,34\n"
-    with pytest.raises(ValueError, match="names a node that") as caught:
+    with refused() as caught:
         imported(nodes, edges)
     lines = str(caught.value).splitlines()
     assert "in another spelling it has some: give --tidy-ids space decimal;" in lines[0]
@@ -172,12 +173,12 @@ def test_numbers_of_the_rows_of_a_features_file_stay_numbers():
 
 
 def test_ids_that_become_the_same_by_tidying_are_repeated():
-    with pytest.raises(ValueError, match="repeats the id of an earlier row, in 1 row: 'Ada'"):
+    with refused():
         imported("id,x\nada,1\nAda,2\n", "source,target\nada,ada\n", tidy_ids=("case",))
 
 
 def test_an_unknown_node_is_told_as_the_edges_write_it_and_with_all_that_finds_it():
-    with pytest.raises(ValueError, match="names a node that") as caught:
+    with refused() as caught:
         imported("id,x\nada,1\nbob,2\n", "source,target\nADA ,bob\n", tidy_ids=("case",))
     assert "'ADA ' in row 1" in str(caught.value)
     assert "give --tidy-ids case space;" in str(caught.value)
@@ -185,7 +186,7 @@ def test_an_unknown_node_is_told_as_the_edges_write_it_and_with_all_that_finds_i
 
 def test_all_problems_of_both_tables_are_told_at_once():
     nodes = "id,x,label,split\na,1,u,train\na,2,v,tset\ne,3,,val\nb,4,u,\nc,5,u,\nd,five,u,\n"
-    with pytest.raises(ValueError, match="repeats") as caught:
+    with refused() as caught:
         imported(nodes, "source,target,weight\na,zz,1\na,b,heavy\nb,,\n")
     kinds = [
         *("column 'x' holds text", "column 'split' is none of"),
@@ -200,7 +201,7 @@ def test_all_problems_of_both_tables_are_told_at_once():
 
 
 def test_all_columns_that_are_not_there_are_told_at_once():
-    with pytest.raises(ValueError, match="no column") as caught:
+    with refused() as caught:
         imported(
             NODES,
             EDGES,
@@ -221,7 +222,7 @@ def test_an_unreadable_table_does_not_hide_what_is_wrong_with_the_other(monkeypa
         monkeypatch.setattr(f"vrgcn.data.tables.{name}", 100)
     monkeypatch.setattr("vrgcn.data.tables.proposal.SAMPLE", 3)
     rows = "".join(f"{i},1\n" for i in range(100))
-    with pytest.raises(ValueError, match="1 row does not have 2 cells") as caught:
+    with refused() as caught:
         imported(f"id,x\n{rows}b\n", "source,target,weight\na,b,much\n")
     assert "e.csv: column 'weight' holds text where numbers should be" in str(caught.value)
 
@@ -249,7 +250,7 @@ def test_decimal_commas_in_weights_are_read_where_no_doubt_is_left():
 
 def test_commas_in_weights_that_may_be_two_things_are_told_and_read_as_the_user_says():
     edges = "source;target;weight\na;b;1,500\n"
-    with pytest.raises(ValueError, match="for decimal commas give --decimal ,"):
+    with refused():
         imported(NODES, edges)
     graph, summary = imported(NODES, edges, decimal=",")
     assert graph.adjacency.values.tolist() == [1.5, 1.5]
@@ -264,7 +265,7 @@ def test_usual_names_of_the_ends_are_known_among_other_columns(header):
 
 
 def test_ends_that_are_not_known_are_asked_for_with_an_example():
-    with pytest.raises(ValueError, match="such as --source von --target 'nach wem'"):
+    with refused():
         imported(NODES, "von,nach wem,seit\na,b,2001\n")
 
 

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch.distributed import HashStore
 
 from tests.distributed.processes import in_processes
+from tests.messages import refused
 from tests.waiting import LONG, wait_for
 from vrgcn.distributed import group as module
 from vrgcn.distributed.group import Group, RankError, _agreed_attempt, joined
@@ -114,7 +115,7 @@ def test_a_process_that_died_is_not_taken_for_one_that_comes() -> None:
 def test_a_process_that_does_not_come_is_named() -> None:
     store = HashStore()
     store.set_timeout(timedelta(seconds=0.1))
-    with pytest.raises(RankError, match=r"rank 1 of 3 heard nothing of rank 0 .* look at what"):
+    with refused(RankError):
         _agreed_attempt(store, 1, 3, 0.1)
-    with pytest.raises(RankError, match=r"waited 0.1 seconds for ranks 1, 2, which did not come"):
+    with refused(RankError):
         _agreed_attempt(store, 0, 3, 0.1)

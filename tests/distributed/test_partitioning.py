@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.distributed.problems import NODES, graph_of, write
+from tests.messages import refused
 from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.parts import ARRAYS, load_part, part_folder
 from vrgcn.graph.graph import Graph
@@ -71,22 +72,22 @@ def test_parts_of_two_partitions_do_not_mix(tmp_path: Path) -> None:
     write(graph, tmp_path / "three", 3)
     stranger = part_folder(tmp_path / "three", 1) / ARRAYS
     (part_folder(tmp_path / "two", 1) / ARRAYS).write_bytes(stranger.read_bytes())
-    with pytest.raises(ValueError, match="of another partition"):
+    with refused():
         load_part(tmp_path / "two", 1)
     described = tmp_path / "two" / "parts.json"
     described.write_text(json.dumps(json.loads(described.read_text()) | {"nodes": 5}))
-    with pytest.raises(ValueError, match="changed by hand"):
+    with refused():
         load_part(tmp_path / "two", 0)
 
 
 def test_sparse_features_and_empty_parts_are_refused(tmp_path: Path) -> None:
     graph = graph_of(directed=False)
     everything = torch.zeros(NODES, dtype=torch.int64)
-    with pytest.raises(ValueError, match="part 1 of 2 has no nodes"):
+    with refused():
         write_parts(graph, everything, tmp_path / "a", parts=2, scaling="none")
     sparse = Graph(
         graph.edge_index(), graph.features.to_sparse_csr(), graph.labels, train=graph.train
     )
-    with pytest.raises(ValueError, match="parts are of dense ones"):
+    with refused():
         write_parts(sparse, everything, tmp_path / "b", parts=1, scaling="none")
     assert not list(tmp_path.iterdir())

@@ -17,6 +17,7 @@ from vrgcn.distributed.partitioning import write_parts
 from vrgcn.distributed.parts import load_part
 from vrgcn.distributed.prediction import part_sweeps, whole_names
 from vrgcn.files.folder import FolderReplacedError
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 from vrgcn.inference.saved import SavedModel
@@ -101,7 +102,7 @@ def other_number(group: Group, folder: Path) -> str:
     torch.manual_seed(0)
     part = load_part(folder, group.rank)
     model = GCN(FEATURES, 4, CLASSES, layers=1).double()
-    with pytest.raises(ValueError, match="has 3 parts, and there are 2 processes") as told:
+    with pytest.raises(InputError, match="has 3 parts, and there are 2 processes") as told:
         part_sweeps(SavedModel(model, "gcn"), part, group)
     return str(told.value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.messages import refused
 from vrgcn import ESTIMATORS, Estimator
 from vrgcn.engine.estimators import find_estimator
 
@@ -35,18 +36,18 @@ def test_histories_are_for_all_but_sampled_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    "written",
     [
-        ("cvv", "'cvv' is none of exact, .* nor a composition SAMPLER/FORWARD/BACKWARD"),
-        ("uniform/corrected", "nor a composition"),
-        ("uniform/corrected/sampled/twice", "nor a composition"),
-        ("uniform/residual", "nor a composition"),
-        ("best/corrected/sampled", "'best/corrected/sampled': sampler 'best' is none of full"),
-        ("uniform/none/sampled", "forward 'none' is none of sampled"),
-        ("uniform/sampled/guess", "backward 'guess' is none of none"),
-        ("uniform/sampled/sampled/residual", "dropout residual needs the history"),
+        "cvv",
+        "uniform/corrected",
+        "uniform/corrected/sampled/twice",
+        "uniform/residual",
+        "best/corrected/sampled",
+        "uniform/none/sampled",
+        "uniform/sampled/guess",
+        "uniform/sampled/sampled/residual",
     ],
 )
-def test_what_is_no_composition_is_refused_by_its_part(written: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_what_is_no_composition_is_refused_by_its_part(written: str) -> None:
+    with refused():
         find_estimator(written)

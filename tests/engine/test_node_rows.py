@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.messages import refused
 from tests.theory.problems import FEATURES, dense_matrix, double_minibatches, random_graph
 from vrgcn import Graph, MiniBatches, predict
 from vrgcn.engine.node_rows import GraphRows, LonelyRows
@@ -102,7 +103,7 @@ def test_a_table_that_is_computed_has_a_gradient_too() -> None:
 
 
 def test_a_table_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"a row for each of the graph's 60 nodes, not 59"):
+    with refused():
         rows_of("mean", torch.tensor([1])).average(0, torch.zeros(59, 2), None)
 
 

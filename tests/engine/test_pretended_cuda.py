@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.engine.pretended_cuda import CPU, CUDA, pretended_cuda
+from tests.messages import refused
 
 HERE = torch.arange(6.0).view(3, 2)
 ROWS = torch.tensor([2, 0])
@@ -53,7 +54,7 @@ def test_a_tensor_is_where_it_was_moved_or_made_and_so_is_what_comes_of_it() -> 
 def test_tensors_on_two_devices_are_refused_by_operation_and_place(mixed) -> None:
     with pretended_cuda():
         x = there(HERE)
-        with pytest.raises(RuntimeError, match=r"aten\..* on the same device: .*on cuda") as caught:
+        with refused(RuntimeError) as caught:
             mixed(x)
     assert " on cpu" in str(caught.value)
 
@@ -72,7 +73,7 @@ def test_numbers_and_indices_on_the_cpu_are_taken_as_on_a_gpu() -> None:
 def test_numpy_takes_no_tensor_of_the_device() -> None:
     with pretended_cuda():
         for convert in (Tensor.numpy, np.asarray):
-            with pytest.raises(TypeError, match="can't convert cuda:0"):
+            with refused(TypeError):
                 convert(there(HERE))
             assert convert(there(HERE).cpu()).tolist() == HERE.tolist()
 
@@ -83,9 +84,9 @@ def test_a_generator_draws_on_its_own_device() -> None:
         assert own.device == CUDA
         assert torch.rand(2, device="cuda", generator=own).device == CUDA
         there(HERE).random_(generator=own)
-        with pytest.raises(RuntimeError, match="expected a 'cpu' device type for generator"):
+        with refused(RuntimeError):
             torch.randperm(3, generator=own)
-        with pytest.raises(RuntimeError, match="expected a 'cuda' device type for generator"):
+        with refused(RuntimeError):
             there(HERE).random_(generator=torch.Generator())
 
 
@@ -126,7 +127,7 @@ def test_a_gradient_that_mixes_devices_is_refused_in_its_thread_too() -> None:
         def backward(ctx, grad: Tensor) -> Tensor:
             return grad * torch.ones(3, 2)
 
-    with pretended_cuda(), pytest.raises(RuntimeError, match=r"\(3, 2\) on cuda, \(3, 2\) on cpu"):
+    with pretended_cuda(), refused(RuntimeError):
         Forgetful.apply(there(HERE).requires_grad_()).sum().backward()
 
 

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.messages import refused
 from vrgcn import ESTIMATORS, Estimator, Graph, MiniBatches, TrainConfig, fit, predict
 from vrgcn.engine.trace import trace
 from vrgcn.graph.propagation import build_propagation
@@ -275,7 +276,7 @@ def test_own_of_another_tensor_than_was_propagated_is_refused(size, preprocess):
         batches = MiniBatches(model, communities(), estimator="exact", preprocess=preprocess)
         batches.batch(torch.arange(size)).run(model)
 
-    with pytest.raises(RuntimeError, match="own was given"):
+    with refused(RuntimeError):
         use()
 
 
@@ -330,7 +331,7 @@ def test_a_model_that_changes_what_it_propagated_is_refused(estimator):
     graph = Graph([[0, 1], [1, 0]], torch.randn(4, 5), [0, 1, 2, 0], train=[0, 1, 2, 3])
     model = InPlace()
     batch = MiniBatches(model, graph, estimator=estimator).batch(torch.arange(4))
-    with pytest.raises(RuntimeError, match="call 2 was changed in place"):
+    with refused(RuntimeError):
         batch.run(model)
 
 
@@ -362,7 +363,7 @@ def test_answers_may_be_changed_in_place_unless_a_second_pass_needs_them(estimat
         torch.manual_seed(1)
         batch = batches.batch(graph.train[:20])
         if in_place and ESTIMATORS[estimator].dropout_residual:
-            with pytest.raises(RuntimeError, match="answer of propagate call 1 was changed"):
+            with refused(RuntimeError):
                 batch.run(model)
             return
         outputs.append(batch.run(model))
@@ -382,7 +383,7 @@ class ChangesInput(nn.Module):
 def test_a_model_that_changes_its_input_in_place_is_refused():
     graph = communities()
     for start in (MiniBatches, predict):
-        with pytest.raises(RuntimeError, match="changes its input x in place"):
+        with refused(RuntimeError):
             start(ChangesInput(), graph)
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.theory.graphs import seeded
 from tests.theory.problems import random_graph
 from vrgcn import Estimator, GraphSAGE, MiniBatches, TrainConfig, fit
@@ -126,5 +127,5 @@ def test_one_fan_out_is_for_every_level_and_an_mlp_needs_none() -> None:
     assert fanout_per_level(2, 3) == fanout_per_level([2], 3) == [2, 2, 2]
     assert fanout_per_level((10, 25), 2) == [10, 25]
     assert fanout_per_level((1, 2, 3), 0) == []
-    with pytest.raises(ValueError, match="must not be negative"):
+    with refused():
         fanout_per_level(-1, 2)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.theory.problems import Embedded, dense_matrix, gcn, graphsage, random_graph
 from vrgcn.engine.setup import Setup, propagation_of, set_up
 from vrgcn.graph.graph import Graph
@@ -48,13 +49,13 @@ def test_a_minibatch_starts_from_rows_of_x_and_of_p_x(sparse: bool) -> None:
 
 def test_what_is_not_the_features_is_not_answered_from_p_x() -> None:
     inputs = set_up(graphsage(), GRAPH, preprocess=True).inputs(NODES)
-    with pytest.raises(RuntimeError, match="use preprocess=False"):
+    with refused(RuntimeError):
         inputs.answer(inputs.x.clone(), None)
 
 
 def test_a_model_that_changes_the_features_first_has_nothing_to_preprocess() -> None:
     assert not set_up(Embedded(2), GRAPH, preprocess=None).preprocess
-    with pytest.raises(ValueError, match="use preprocess=False"):
+    with refused():
         set_up(Embedded(2), GRAPH, preprocess=True)
 
 
@@ -95,7 +96,7 @@ def test_an_inductive_setup_knows_the_averages_of_nodes_that_it_was_not_told_of(
 def test_an_inductive_setup_needs_a_rule_where_a_matrix_would_have_all_edges() -> None:
     matrix = Propagation.from_matrix(P, dtype=torch.float64)
     for rule in (matrix, {"cites": "mean", "knows": matrix}):
-        with pytest.raises(ValueError, match="give a function from a graph to a Propagation"):
+        with refused():
             set_up(graphsage(), half_trained(), propagation=rule, inductive=True)
     assert set_up(graphsage(), half_trained(), propagation=lambda g: matrix, inductive=True)
 
@@ -106,7 +107,7 @@ def test_a_model_says_what_matrix_it_is_meant_for() -> None:
 
 
 def test_no_relation_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match="names no relation"):
+    with refused():
         set_up(graphsage(), GRAPH, propagation={})
 
 

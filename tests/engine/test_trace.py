@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.messages import refused
 from tests.theory.problems import FEATURES, Embedded, gcn, random_graph
 from vrgcn import MLP
 from vrgcn.engine.trace import set_mode, trace, version
@@ -28,7 +29,7 @@ def test_more_levels_than_can_be_are_refused() -> None:
             while True:
                 x = propagate(x)
 
-    with pytest.raises(ValueError, match="propagate more than 1,000 times: give it fewer layers"):
+    with refused():
         trace(Deep(), X, training=False)
 
 
@@ -87,7 +88,7 @@ def test_a_version_counts_changes_in_place() -> None:
 
 
 def test_features_of_another_precision_or_width_are_told_before_anything_runs() -> None:
-    with pytest.raises(TypeError, match=r"features are torch\.float32 and the model's weights"):
+    with refused(TypeError):
         trace(gcn(), X.float(), training=True)
-    with pytest.raises(ValueError, match=r"made for 5 feature columns .* the graph has 4"):
+    with refused():
         trace(gcn(), X[:, :4], training=True)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.messages import refused
 from vrgcn.files.destination import check_out, check_out_folder
 
 
@@ -14,7 +15,7 @@ def test_a_place_that_can_be_written_is_made(tmp_path):
 @pytest.mark.parametrize("out", ["a/page.html", "a/b/c/page.html"])
 def test_a_file_where_a_folder_should_be_is_named(tmp_path, out):
     (tmp_path / "a").touch()
-    with pytest.raises(NotADirectoryError, match=r"out=: .*/a is a file; name a folder"):
+    with refused(NotADirectoryError):
         check_out(tmp_path / out, [".html"])
 
 
@@ -23,25 +24,25 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
-    with pytest.raises(PermissionError, match=r"out=: cannot make the folder .*/x: Permission"):
+    with refused(PermissionError):
         check_out_folder(tmp_path / "x")
 
 
 def test_a_folder_that_cannot_be_written_into_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(PermissionError, match="out=: cannot write into the folder"):
+    with refused(PermissionError):
         check_out_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "suffixes", "message"),
+    ("name", "suffixes"),
     [
-        ("page.txt", [".html"], r"page\.txt must end in \.html$"),
-        ("page.txt", [".html", ".htm"], r"must end in one of \.html, \.htm$"),
-        ("folder.html", [".html"], r"folder\.html is a folder; name a file"),
+        ("page.txt", [".html"]),
+        ("page.txt", [".html", ".htm"]),
+        ("folder.html", [".html"]),
     ],
 )
-def test_what_is_no_such_file_is_named(tmp_path, name, suffixes, message):
+def test_what_is_no_such_file_is_named(tmp_path, name, suffixes):
     (tmp_path / "folder.html").mkdir()
-    with pytest.raises(ValueError, match=message):
+    with refused():
         check_out(tmp_path / name, suffixes)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.messages import refused
 from vrgcn.files.npy import map_array
 
 ARRAYS = {
@@ -65,31 +66,25 @@ def pickled() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", "does not begin as an .npy file"),
-        (b"\x93NUMPY", "does not begin as an .npy file"),
-        (b"id,label\n1,2\n", "does not begin as an .npy file"),
-        (archive(), r"archive of several arrays \(\.npz\)"),
-        (pickled(), "object, not plain numbers"),
-        (header("{}", (3, 0)), "version 3.0"),
-        (header("{}", (2, 0), 4_000_000_000), "header claims 4,000,000,000 bytes"),
-        (header("{}"), "header is damaged"),
-        (header("{'descr': '<f8', 'fortran_order': False, 'shape': (2,"), "header is damaged"),
-        (header("[" * 9_000), "header is damaged"),
-        (header("{'descr': '<f8', 'fortran_order': False, 'shape': 3}"), "its shape is 3"),
-        (header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}"), r"its shape is \(-1"),
-        (
-            header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,)}"),
-            "8,000,000,000,000.* bytes, and it has",
-        ),
-        (
-            header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (0,)}"),
-            "plain numbers",
-        ),
+        b"",
+        b"\x93NUMPY",
+        b"id,label\n1,2\n",
+        archive(),
+        pickled(),
+        header("{}", (3, 0)),
+        header("{}", (2, 0), 4_000_000_000),
+        header("{}"),
+        header("{'descr': '<f8', 'fortran_order': False, 'shape': (2,"),
+        header("[" * 9_000),
+        header("{'descr': '<f8', 'fortran_order': False, 'shape': 3}"),
+        header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}"),
+        header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,)}"),
+        header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (0,)}"),
     ],
 )
-def test_what_is_no_array_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_array_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
+    with refused():
         map_array(tmp_path / "a.npy")

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tests.messages import refused
 from vrgcn import GCN, Graph, GraphSAGE, TrainConfig, fit, predict
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.graph.block import Block
@@ -188,27 +189,26 @@ def test_what_is_stored_is_counted() -> None:
 
 def test_what_blocks_cannot_do_is_refused_in_words() -> None:
     x = side_by_side()
-    with pytest.raises(TypeError, match=r"relu.*multiply them by a linear layer first"):
+    with refused(TypeError):
         torch.relu(x)
-    with pytest.raises(TypeError, match=r"indexed by x\[:count\] and x\[nodes\] only"):
+    with refused(TypeError):
         x[1:3]
-    with pytest.raises(RuntimeError, match=r"\(12, 10\) features do not meet \(9, 2\) weights"):
+    with refused(RuntimeError):
         x @ _dense(9, 2)
 
 
 @pytest.mark.parametrize(
-    ("blocks", "error"),
+    "blocks",
     [
-        ([Block(_dense(13, 2))], r"features of shape \(12, 10\) have a block of rows 0 to 13"),
-        ([Block(_dense(12, 2), column=9)], r"columns 9 to 11"),
-        ([Block(_dense(12, 2)), Block(_sparse(12, 2), 1)], "overlap: both have row 0, column 1"),
-        ([Block(_dense(12, 2)), Block(_dense(12, 2).float(), 2)], "one dtype"),
-        ([Block(torch.full((4, 2), torch.inf), 3, 2)],
-         "rows 2 to 6 and columns 3 to 5, counted in the block: features hold NaN or infinite"),
+        [Block(_dense(13, 2))],
+        [Block(_dense(12, 2), column=9)],
+        [Block(_dense(12, 2)), Block(_sparse(12, 2), 1)],
+        [Block(_dense(12, 2)), Block(_dense(12, 2).float(), 2)],
+        [Block(torch.full((4, 2), torch.inf), 3, 2)],
     ],
 )  # fmt: skip
-def test_a_graph_refuses_blocks_that_do_not_fit(blocks: list[Block], error: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=error):
+def test_a_graph_refuses_blocks_that_do_not_fit(blocks: list[Block]) -> None:
+    with refused((ValueError, TypeError)):
         Graph(torch.zeros(2, 0, dtype=torch.long), Blocks((ROWS, 10), blocks))
 
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.messages import refused
 from vrgcn import GCN, Graph, TrainConfig, fit
 from vrgcn.graph.sparse import CSR
 
@@ -190,7 +191,7 @@ def test_classes_are_counted_from_the_labels_unless_given():
 
 def test_weights_of_repeated_edges_that_sum_to_infinity_are_refused():
     weights = torch.tensor([3e38, 3e38])
-    with pytest.raises(ValueError, match="repeated edges sum to more than 32 bits hold"):
+    with refused():
         Graph(torch.tensor([[0, 0], [1, 1]]), torch.ones(2, 1), edge_weight=weights)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.graph.kept import Column
 
@@ -87,22 +88,22 @@ def test_relations_and_kinds_have_columns_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "error"),
+    "columns",
     [
-        ({"x": [1.0]}, "column 'x' has 1 values for 2 rows"),
-        ({"x": [1.0, np.inf]}, "column 'x' is infinite, first in row 1"),
-        ({"x": Column("class", torch.tensor([0, 2]), ("a", "b"))}, "must be from -1 to 1"),
-        ({"x": Column("split", torch.tensor([0.0, 2.0]))}, "must be .* torch.int64"),
-        ({"x": [b"a", b"b"]}, "give numbers, dates or texts"),
+        {"x": [1.0]},
+        {"x": [1.0, np.inf]},
+        {"x": Column("class", torch.tensor([0, 2]), ("a", "b"))},
+        {"x": Column("split", torch.tensor([0.0, 2.0]))},
+        {"x": [b"a", b"b"]},
     ],
 )
-def test_columns_that_cannot_be_are_refused(columns: dict[str, object], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+def test_columns_that_cannot_be_are_refused(columns: dict[str, object]) -> None:
+    with refused():
         Graph(torch.tensor([[0, 1], [1, 0]]), torch.eye(2), edge_columns=columns)
 
 
 def test_columns_of_a_relation_that_is_not_there_are_refused() -> None:
-    with pytest.raises(ValueError, match="edge_columns name"):
+    with refused():
         Graph.from_kinds(
             {"user": 2, "item": 2},
             {RATED: torch.tensor([[0], [0]])},

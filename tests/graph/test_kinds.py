@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.graph.kinds import Kinds
 
@@ -37,7 +38,7 @@ def test_kinds_are_ranges_of_one_numbering() -> None:
     assert [kinds.range(name) for name in kinds.names] == [range(3), range(3, 5), range(5, 7)]
     assert kinds.of(torch.arange(7)).tolist() == [0, 0, 0, 1, 1, 2, 2]
     assert kinds.name_of(4) == "item"
-    with pytest.raises(ValueError, match=r"no kind 'itme'; there are user, item, shop; did you"):
+    with refused():
         kinds.range("itme")
 
 
@@ -82,9 +83,9 @@ def test_labels_and_splits_belong_to_one_kind() -> None:
     assert (graph.train.tolist(), graph.val.tolist()) == ([3], [4])
     assert graph.labelled.nonzero()[:, 0].tolist() == [3, 4]
     assert graph.seen.tolist() == [0, 1, 2, 3, 5, 6]
-    with pytest.raises(ValueError, match="labels belong to one kind of nodes, not to user, item"):
+    with refused():
         store(labels={"user": [0, 0, 0], "item": [0, 0]})
-    with pytest.raises(ValueError, match="val has 1 nodes without a label"):
+    with refused():
         store(val=[2])
 
 
@@ -105,9 +106,7 @@ def test_the_same_id_in_two_kinds_is_two_nodes() -> None:
     assert names.places([5], "--nodes", 7).tolist() == [0]
     assert names.places(["5"], "--nodes", 7, kind="item").tolist() == [3]
     assert names.places([1], "--nodes", 7, kind="shop").tolist() == [6]
-    with pytest.raises(
-        ValueError, match=r"1 nodes are not in the graph of kind 'user', first: '9'"
-    ):
+    with refused():
         names.places([9], "--nodes", 7)
     assert names.node_ids(torch.tensor([4, 3]).numpy()).to_pylist() == ["x", "5"]
     mixed = names.node_ids(torch.tensor([0, 3, 6]).numpy())
@@ -116,28 +115,22 @@ def test_the_same_id_in_two_kinds_is_two_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"edges": {("user", "bought", "itme"): [[0], [0]]}}, "'user-bought-itme': there is no ki"),
-        ({"edges": {BOUGHT: [[0], [2]]}}, "'user-bought-item': 1 edges name a target outside 0..1"),
-        ({"edges": {BOUGHT: [[3], [0]]}}, "1 edges name a source outside 0..2, first: edge 0 from"),
-        ({"features": {"user": None}}, "kind 'user' has no features: give the number of its nodes"),
-        ({"ids": {"user": ["a"]}}, "kind 'user' has 3 nodes and 1 ids"),
-        ({"undirected": [BOUGHT]}, "'user-bought-item' joins two kinds: it cannot be undirected"),
-        ({"features": {"a\x1fb": 3}}, r"the name of a kind cannot hold '\\x1f': 'a\\x1fb'"),
-        (
-            {"features": {"user": 3, "item": 2, "shop": 2, "user-bought-item": 3}},
-            "'user-bought-item' is the name of a kind and of a",
-        ),
-        ({"features": {"user": 0}, "edges": {}, "labels": {}}, "kind 'user' has no nodes"),
-        (
-            {"edges": {BOUGHT: [[0], [0]], ("item", "rev_bought", "user"): [[0], [0]]}},
-            "two relations are called 'item-rev_bought-user'",
-        ),
+        {"edges": {("user", "bought", "itme"): [[0], [0]]}},
+        {"edges": {BOUGHT: [[0], [2]]}},
+        {"edges": {BOUGHT: [[3], [0]]}},
+        {"features": {"user": None}},
+        {"ids": {"user": ["a"]}},
+        {"undirected": [BOUGHT]},
+        {"features": {"a\x1fb": 3}},
+        {"features": {"user": 3, "item": 2, "shop": 2, "user-bought-item": 3}},
+        {"features": {"user": 0}, "edges": {}, "labels": {}},
+        {"edges": {BOUGHT: [[0], [0]], ("item", "rev_bought", "user"): [[0], [0]]}},
     ],
 )
-def test_mistakes_name_kind_and_relation(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_mistakes_name_kind_and_relation(changes: dict[str, object]) -> None:
+    with refused():
         store(**changes)
 
 
@@ -178,5 +171,5 @@ def test_hetero_data_comes_and_goes() -> None:
         assert back.labels.tolist() == [0, 1, -1, -1, -1, -1, -1]
         assert (back.train.tolist(), back.val.tolist()) == ([0], [1])
     data["item", "rev_bought", "user"].edge_index = torch.tensor([[0], [0]])
-    with pytest.raises(ValueError, match="has the name of the reverse of 'user-bought-item'"):
+    with refused():
         Graph.from_pyg(data)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
 
@@ -37,20 +38,20 @@ def test_places_are_found_by_id_as_text_or_number_and_give_the_ids_back(
 @pytest.mark.parametrize(("kind", "first"), [("text", "p-9"), ("numbers", "9"), ("none", "3")])
 def test_unknown_ids_are_counted_and_the_first_is_named(kind: str, first: str) -> None:
     known = NAMES[kind].node_ids(np.array([1])).to_pylist()
-    with pytest.raises(ValueError, match=rf"ids\.csv: 2 nodes are not in the graph, .*'{first}'"):
+    with refused():
         NAMES[kind].places([*known, first, "x"], "ids.csv", 3)
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    "names",
     [
-        (Names(features=["a", "b", "a"]), "names calls several features 'a'; all must differ"),
-        (Names(classes=["u", "u"]), "names calls several classes 'u'"),
-        (Names(features=["a"]), "names has 1 features, and the graph 3"),
-        (Names(classes=["u", "\ud800"]), r"names of classes must be texts, not '\\ud800'"),
-        (Names(classes=["u", 3]), "names of classes must be texts, not 3"),  # type: ignore[list-item]
+        Names(features=["a", "b", "a"]),
+        Names(classes=["u", "u"]),
+        Names(features=["a"]),
+        Names(classes=["u", "\ud800"]),
+        Names(classes=["u", 3]),  # type: ignore[list-item]
     ],
 )
-def test_a_graph_has_no_two_classes_or_features_of_one_name(names, message):
-    with pytest.raises(ValueError, match=message):
+def test_a_graph_has_no_two_classes_or_features_of_one_name(names):
+    with refused():
         Graph([[0], [1]], torch.ones(3, 3), [0, 1, 0], names=names)

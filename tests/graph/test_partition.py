@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.data.store import load_graph, save_graph
 from vrgcn.graph import partition as module
 from vrgcn.graph.graph import Graph
@@ -120,16 +121,16 @@ def test_auto_is_ldg_where_metis_does_not_fit_or_is_missing(monkeypatch):
     assert torch.equal(partition(graph, 4), partition(graph, 4, "metis"))
     monkeypatch.setitem(sys.modules, "pymetis", None)
     assert torch.equal(partition(graph, 4), ldg)
-    with pytest.raises(ImportError, match="pymetis"):
+    with refused(ImportError):
         partition(graph, 4, "metis")
 
 
 def test_one_part_is_all_nodes_and_too_many_are_refused():
     graph, _ = blocks(2, 10, 2)
     assert not partition(graph, 1).any()
-    with pytest.raises(ValueError, match="21 parts of a graph of 20 nodes"):
+    with refused():
         partition(graph, 21)
-    with pytest.raises(ValueError, match="at least 1"):
+    with refused():
         partition(graph, 0)
-    with pytest.raises(ValueError, match="none of auto, metis, ldg"):
+    with refused():
         partition(graph, 2, "random")  # type: ignore[arg-type]

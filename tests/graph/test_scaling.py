@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.graph import scaling
 from vrgcn.graph.block import Block
 from vrgcn.graph.blocks import Blocks
@@ -51,13 +51,13 @@ def test_scaled_features_can_live_in_a_file(tmp_path: Path):
 
 def test_bad_scalings_are_refused():
     x = torch.randn(3, 2)
-    with pytest.raises(ValueError, match="'odd' is none of none, standard, row, blocks"):
+    with refused():
         Scaling.fit("odd", x, torch.arange(3))
-    with pytest.raises(ValueError, match="sparse"):
+    with refused():
         Scaling.fit("standard", x.to_sparse_csr(), torch.arange(3))
-    with pytest.raises(ValueError, match="training nodes"):
+    with refused():
         Scaling.fit("standard", x, torch.empty(0, dtype=torch.int64))
-    with pytest.raises(ValueError, match="fitted to 2 feature columns, and the graph has 5"):
+    with refused():
         Scaling.fit("standard", x, torch.arange(3)).apply(torch.randn(3, 5))
 
 
@@ -69,7 +69,7 @@ def test_a_graph_says_how_it_was_scaled_and_is_not_scaled_twice():
     assert scaled.among(graph.train).scaling is scaling
     assert scaled.with_features(graph.features).scaling is None
     assert scale_graph(graph, "none")[0].scaling is None
-    with pytest.raises(ValueError, match=r"scaled already \(standard\)"):
+    with refused():
         scale_graph(scaled, "row")
 
 
@@ -101,7 +101,7 @@ def test_blocks_can_be_scaled_like_one_matrix():
     x = Blocks.beside([torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [0.0]]).to_sparse_csr()])
     row = Scaling.fit("row", x, torch.arange(2)).apply(x)
     assert torch.equal(row.to_dense(), torch.tensor([[0.25, 0.75], [1.0, 0.0]]))
-    with pytest.raises(ValueError, match="use 'blocks', 'row' or 'none'"):
+    with refused():
         Scaling.fit("standard", x, torch.arange(2))
 
 

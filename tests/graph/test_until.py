@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.graph.kept import Column, column_of
 from vrgcn.graph.until import Until, check_order, nodes_until, time_of
@@ -38,19 +39,19 @@ def test_numbers_are_compared_as_numbers() -> None:
 
 @pytest.mark.parametrize("text", ["June", "2026-13", "2025-02-29", "2026-06-15T25", "26-06", ""])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"train_until=.*must be a date such as 2026"):
+    with refused():
         Until(text).not_later(dates("2026-01-01"))
 
 
 def test_a_date_for_numbers_is_refused() -> None:
-    with pytest.raises(ValueError, match="the column of times holds numbers"):
+    with refused():
         Until("2026-06").not_later(Column("number", torch.zeros(1).double()))
 
 
 def test_validation_ends_after_training() -> None:
     train, column = Until("2026-06"), dates("2026-01-01")
     check_order(train, Until("2026-07", "val_until"), column)
-    with pytest.raises(ValueError, match='val_until="2026-05" must be later than train_until'):
+    with refused():
         check_order(train, Until("2026-05", "val_until"), column)
 
 
@@ -64,9 +65,9 @@ def test_the_only_dates_are_the_times_and_of_several_the_last_counts_unless_one_
     assert several.values[0] == two.values[0]
     assert several.known.tolist() == [True, False]
     assert time_of(columns, "edges", "b", needed=True) is two
-    with pytest.raises(ValueError, match=r"several columns of dates.*a \(date\), b \(date\)"):
+    with refused():
         time_of(columns, "edges", None, needed=True)
-    with pytest.raises(ValueError, match=r"user-bought-item has no columns of dates.*bought\.COL"):
+    with refused():
         time_of({}, "user-bought-item", None, needed=True)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from tests.baselines.problems import TASKS, small
 from tests.inference.test_model_file import change
+from tests.messages import refused
 from vrgcn.baselines import Problem
 from vrgcn.baselines.logistic import fit_logistic
 from vrgcn.graph.graph import Graph
@@ -89,24 +90,23 @@ def test_members_without_weight_are_left_out_and_weights_add_up_to_one() -> None
     found = members(small())
     average = Average.of_members(found, {"network": 0.0, "linear": 3})
     assert (list(average.members), average.weights) == (["linear"], (1.0,))
-    with pytest.raises(ValueError, match="needs a member whose weight is above 0"):
+    with refused():
         Average.of_members(found, {"network": 0.0})
 
 
 def test_members_that_predict_something_else_are_refused() -> None:
     found = members(small()) | {"other": members(small("multilabel"))["linear"]}
-    with pytest.raises(ValueError, match="other cannot be averaged with network: its task"):
+    with refused():
         Average.of_members(found, {"network": 1.0, "other": 1.0})
 
 
 def test_it_has_no_layers_and_names_a_model_that_has() -> None:
     graph = small()
     average = Average.of_members(members(graph), WEIGHTS, best="runs/tuned/best")
-    message = "average of 2 models has no layers .* best of them: runs/tuned/best"
     for layer in (-2, -1):
-        with pytest.raises(ValueError, match=message):
+        with refused():
             embeddings(average, graph, layer)
-    with pytest.raises(ValueError, match="propagates in its own way"):
+    with refused():
         exact_sweeps(average, graph, propagation="gcn")
 
 
@@ -148,24 +148,24 @@ def _member(**entries: Any) -> dict[str, Any]:
 
 
 BROKEN = {
-    "no members": ({"members": []}, "members must be a list of at least one"),
-    "an unknown entry": ({"folder": "x"}, "no average has 'folder'"),
-    "a nameless member": ({"members": [_member(name=3)]}, "name must be a text"),
-    "a weight below 0": ({"members": [_member(weight=-1.0)]}, "weight must be above 0"),
-    "no stages": ({"members": [_member(stages=[])]}, "stages must be a list of at least one"),
-    "one member less": ({"members": [_member()]}, "none of its 1 members of the average has the"),
-    "twice the same": ({"members": "network"}, "two members of the average have the same name"),
-    "no model": ({"members": [_member(), _member(name="b")]}, "network lacks model"),
+    "no members": {"members": []},
+    "an unknown entry": {"folder": "x"},
+    "a nameless member": {"members": [_member(name=3)]},
+    "a weight below 0": {"members": [_member(weight=-1.0)]},
+    "no stages": {"members": [_member(stages=[])]},
+    "one member less": {"members": [_member()]},
+    "twice the same": {"members": "network"},
+    "no model": {"members": [_member(), _member(name="b")]},
 }
 
 
-@pytest.mark.parametrize(("changes", "message"), BROKEN.values(), ids=list(BROKEN))
-def test_a_file_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", BROKEN.values(), ids=list(BROKEN))
+def test_a_file_that_cannot_be_is_refused(changes: dict, tmp_path: Path) -> None:
     average = Average.of_members(members(small()), WEIGHTS)
     save_model(average, tmp_path / MODEL)
     if changes.get("members") == "network":
         entries, _ = average.written(tmp_path)
         changes = {"members": [each | {"name": "network"} for each in entries["members"]]}
     change(tmp_path / MODEL, stage=changes)
-    with pytest.raises(ValueError, match=rf"model\.safetensors.*{message}"):
+    with refused():
         load_model(tmp_path)

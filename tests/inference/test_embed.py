@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.messages import refused
 from vrgcn import GCN, MLP, Graph, GraphSAGE, TrainConfig, embeddings, fit, predict, scale_graph
 from vrgcn.engine import sweeps as engine
 from vrgcn.graph.propagation import build_propagation
@@ -129,14 +130,14 @@ def test_a_saved_model_scales_the_graph_itself():
 
 
 def test_a_layer_that_is_not_there_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"layer 4 is none .* propagates 3 times: .*0 to 3"):
+    with refused():
         embeddings(model(GCN), graph(), 4)
-    with pytest.raises(ValueError, match=r"layer -2 is none .* propagates 0 times"):
+    with refused():
         embeddings(model(MLP), graph())
 
 
 @pytest.mark.parametrize("layer", ["last", 1.5, None, True])
 def test_a_layer_that_is_no_number_is_refused(layer: object) -> None:
     graph = Graph([[0, 1], [1, 2]], torch.eye(3))
-    with pytest.raises(ValueError, match=r"^layer must be a whole number, not "):
+    with refused():
         embeddings(GCN(3, 4, 2), graph, layer=layer)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.messages import refused
 from vrgcn import Graph, TrainConfig, fit, load_model, predict, save_model
 from vrgcn.graph.names import Names
 from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
@@ -95,5 +96,5 @@ def test_ids_go_through_tensors(ids: list[Any]) -> None:
 
 def test_ids_that_overlap_are_refused() -> None:
     held = id_tensors(pa.array(["ab", "c"])) | {"nodes.ends": torch.tensor([3, 1])}
-    with pytest.raises(ValueError, match="m: its node ids cannot be read"):
+    with refused():
         ids_of_tensors("m", held)

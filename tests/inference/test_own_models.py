@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.messages import refused
 from tests.theory.problems import random_graph
 from vrgcn import Graph, TrainConfig, fit, load_model, predict, save_model, scale_graph
 
@@ -97,7 +98,7 @@ def test_nothing_is_imported_that_was_not_named(tmp_path: Path, monkeypatch: pyt
     )
     monkeypatch.syspath_prepend(tmp_path)
     train(Remembering, tmp_path)
-    with pytest.raises(ValueError, match=rf"of your own, of the class {__name__}:Remembering; say"):
+    with refused():
         load_model(tmp_path / FILE)
     assert "mine_elsewhere" not in sys.modules
     load_model(tmp_path / FILE, model="mine_elsewhere:Elsewhere")
@@ -105,20 +106,20 @@ def test_nothing_is_imported_that_was_not_named(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("factory", "error"),
+    "factory",
     [
-        ("no_such_module_here:Mine", "No module named 'no_such_module_here'"),
-        (f"{__name__}:Nobody", "has no Nobody"),
-        ("Residual", 'write "module:name"'),
-        (f"{__name__}:FILE", "neither a class nor a function"),
-        (Residual, "called with no arguments"),
-        (lambda: 3, "made 3, which is no torch.nn.Module"),
-        (lambda: Residual(2, 3, 4), "its weights are not those of this Residual"),
+        "no_such_module_here:Mine",
+        f"{__name__}:Nobody",
+        "Residual",
+        f"{__name__}:FILE",
+        Residual,
+        lambda: 3,
+        lambda: Residual(2, 3, 4),
     ],
 )
-def test_what_does_not_make_the_model_is_said(factory, error: str, tmp_path: Path):
+def test_what_does_not_make_the_model_is_said(factory, tmp_path: Path):
     train(Residual, tmp_path)
-    with pytest.raises((ValueError, TypeError), match=error):
+    with refused((ValueError, TypeError)):
         load_model(tmp_path / FILE, model=factory)
 
 
@@ -126,7 +127,7 @@ def test_one_of_our_own_models_needs_no_function(tmp_path: Path):
     from vrgcn import GCN
 
     save_model(GCN(4, 8, 3), tmp_path / FILE)
-    with pytest.raises(ValueError, match="holds gcn, one of vrgcn's models"):
+    with refused():
         load_model(tmp_path / FILE, model=GCN)
 
 
@@ -141,7 +142,7 @@ def test_a_matrix_of_ones_own_is_to_be_given_again(tmp_path: Path):
     save_model(model, tmp_path / FILE)
     saved = load_model(tmp_path / FILE)
     for given in (model, saved):
-        with pytest.raises(ValueError, match="by a propagation that you gave: give it again"):
+        with refused():
             predict(given, graph)
     outputs = saved.predict(graph, propagation=matrix)
     torch.testing.assert_close(outputs, predict(model, graph, propagation="mean"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.theory.problems import MODELS, random_graph
 from vrgcn import (
     GCN,
@@ -150,7 +151,7 @@ def test_a_bare_model_refuses_columns_in_another_order(raw, kind):
     saved = SavedModel.of(model)
     assert torch.allclose(saved.predict(turned), saved.predict(same), atol=1e-5)
     scaled = scale_graph(turned, kind)[0]
-    with pytest.raises(ValueError, match=r"column 0 is 'f\d', and that of the model 'f0'"):
+    with refused():
         predict(model, scaled)
     fit(model, scaled, TrainConfig(epochs=1))  # the model then belongs to these features
     assert len(predict(model, scaled)) == raw.num_nodes
@@ -159,15 +160,13 @@ def test_a_bare_model_refuses_columns_in_another_order(raw, kind):
 def test_a_bare_model_refuses_features_that_are_not_scaled_as_in_training(raw, trained, tmp_path):
     model, _ = trained
     for bare in (model, load_model(tmp_path).model):
-        with pytest.raises(
-            ValueError, match=r"trained on scaled features \(standard\), and those of"
-        ):
+        with refused():
             predict(bare, raw)
-        with pytest.raises(ValueError, match="trained on scaled features"):
+        with refused():
             MiniBatches(bare, raw)
     otherwise, _ = scale_graph(raw, "row")
     for given in (model, load_model(tmp_path)):
-        with pytest.raises(ValueError, match=r"scaled \(row\) in another way"):
+        with refused():
             predict(given, otherwise)
 
 
@@ -178,5 +177,5 @@ def test_what_is_fitted_on_features_as_they_are_predicts_on_them(raw, trained) -
 
 
 def test_what_is_no_model_is_said() -> None:
-    with pytest.raises(TypeError, match=r"3 is no model; load_model\(path\) gives one"):
+    with refused(TypeError):
         predict(3, GRAPH)  # type: ignore[call-overload]

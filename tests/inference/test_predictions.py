@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit, predict, predictions
 from vrgcn.graph.names import Names
 
@@ -59,7 +60,7 @@ def test_as_many_classes_as_there_are_can_be_chosen_from(top: int):
     g = graph()
     found = predictions(trained(g, 3), g)
     assert len(found.to_arrow(top=3).column_names) == 7
-    with pytest.raises(ValueError, match=r"^top=: must be between 1 and the number of classes, 3"):
+    with refused():
         found.to_arrow(top=top)
 
 
@@ -75,9 +76,9 @@ def test_numbers_are_predicted_in_their_unit():
     found = predictions(trained(g, 1), g)
     assert found.to_arrow().column_names == ["id", "prediction"]
     assert min(found.to_arrow()["prediction"].to_pylist()) > 900
-    with pytest.raises(ValueError, match="numbers, which have no probabilities"):
+    with refused():
         _ = found.probabilities
-    with pytest.raises(ValueError, match=r"^top=: the model predicts numbers"):
+    with refused():
         found.to_arrow(top=1)
 
 
@@ -85,5 +86,5 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch):
     g = graph()
     found = predictions(trained(g, 3), g)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'vrgcn\[pandas\]'"):
+    with refused(ImportError):
         found.to_pandas()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tests.baselines.problems import TASKS, small
 from tests.inference.test_model_file import change
+from tests.messages import refused
 from vrgcn.baselines import Problem
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.names import Names
@@ -223,27 +224,24 @@ def test_a_graph_that_takes_too_long_is_not_tried(monkeypatch: pytest.MonkeyPatc
 
 
 BROKEN = {
-    "a share": ({"stage": {"correct": 1.0}}, "correct must be at least 0 and below 1"),
-    "half of it": ({"stage": {"autoscale": "absent"}}, "smoothed lacks autoscale"),
-    "more": ({"stage": {"steps": 3}}, "no stage 'smoothed' has 'steps'"),
-    "unknown": ({"stage": {"name": "soothed"}}, "stages after the first must be smoothed, "),
-    "twice exact": ({"stage": {"name": "exact"}}, "stages after the first must be smoothed, "),
-    "no labels": ({"1.labels": None}, "lacks errors, labels or nodes of its smoothing"),
-    "fewer": ({"1.errors": torch.ones(3, 3)}, "80 nodes, errors .3, 3. and labels .80, 3."),
-    "narrow": (
-        {"1.errors": torch.ones(80, 2), "1.labels": torch.ones(80, 2)},
-        "is of 2 outputs, and the model has 3",
-    ),
-    "no number": ({"1.errors": torch.full((80, 3), torch.nan)}, "NaN"),
-    "a tensor more": ({"1.extra": torch.ones(3)}, "no stage 'smoothed' has 'extra'"),
+    "a share": {"stage": {"correct": 1.0}},
+    "half of it": {"stage": {"autoscale": "absent"}},
+    "more": {"stage": {"steps": 3}},
+    "unknown": {"stage": {"name": "soothed"}},
+    "twice exact": {"stage": {"name": "exact"}},
+    "no labels": {"1.labels": None},
+    "fewer": {"1.errors": torch.ones(3, 3)},
+    "narrow": {"1.errors": torch.ones(80, 2), "1.labels": torch.ones(80, 2)},
+    "no number": {"1.errors": torch.full((80, 3), torch.nan)},
+    "a tensor more": {"1.extra": torch.ones(3)},
 }
 
 
-@pytest.mark.parametrize(("changes", "message"), BROKEN.values(), ids=list(BROKEN))
-def test_a_file_that_cannot_be_is_refused(changes: dict, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", BROKEN.values(), ids=list(BROKEN))
+def test_a_file_that_cannot_be_is_refused(changes: dict, tmp_path: Path) -> None:
     graph = small()
     path = tmp_path / "m.safetensors"
     save_model(always(trained(graph), graph), path)
     change(path, place=1, **changes)
-    with pytest.raises(ValueError, match=rf"m\.safetensors.*{message}"):
+    with refused():
         load_model(path)

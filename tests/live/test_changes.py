@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.live.book import WIDTH, a_book
+from tests.messages import refused
 from vrgcn import GCN
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.changes import Changes
@@ -49,71 +50,41 @@ def test_rows_may_be_given_in_several_ways() -> None:
 
 ONE = {"id": "x", "features": [1.0, 0, 0, 0]}
 MISTAKES: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "no such change": ([{"change": "grow"}], "'change' is 'grow', and none of add_nodes"),
-    "no such field": (
-        [{"change": "add_nodes", "row": []}],
-        r"change 0 \(add_nodes\): there is no field 'row'",
-    ),
-    "rows are no list": ([{"change": "add_nodes", "rows": 3}], "'rows' must be a list, not 3"),
-    "no id": ([{"change": "add_nodes", "rows": [{"features": [1] * 4}]}], "row 0 has no 'id'"),
-    "known id": (
-        [{"change": "add_nodes", "rows": [ONE, {"id": "n1", "features": [1] * 4}]}],
-        "row 1: there is a node 'n1'",
-    ),
-    "the same id twice": (
-        [{"change": "add_nodes", "rows": [ONE, ONE]}],
-        "row 1: there is a node 'x'",
-    ),
-    "too few features": (
-        [{"change": "add_nodes", "rows": [{"id": "x", "features": [1]}]}],
-        "'features' of row 'x' must be a list of 4 numbers, not 1",
-    ),
-    "no number": (
-        [{"change": "set_features", "rows": [{"id": "n1", "features": [1, "a", 0, 0]}]}],
-        "feature 1 of row 'n1' must be a finite number, not 'a'",
-    ),
-    "unknown node": (
-        [{"change": "set_features", "rows": [{"id": "zz", "features": [1] * 4}]}],
-        "set_features: row 0: there is no node 'zz'",
-    ),
-    "unknown end": (
-        [{"change": "add_edges", "rows": [{"source": "n1", "target": "zz", "weight": 1}]}],
-        "row 0, 'target': there is no node 'zz'",
-    ),
-    "no end": ([{"change": "add_edges", "rows": [{"source": "n1"}]}], "row 0 has no 'target'"),
-    "no weight": (
-        [{"change": "add_edges", "rows": [{"source": "n1", "target": "n2"}]}],
-        "'weight' must be a finite number, not None",
-    ),
-    "negative weight": (
-        [{"change": "add_edges", "rows": [{"source": "n1", "target": "n2", "weight": -1}]}],
-        "'weight' is -1: weights are not negative",
-    ),
-    "no such edge": (
-        [{"change": "remove_edges", "rows": [{"source": "n10", "target": "n11"}]}],
-        "row 0: there is no such edge",
-    ),
-    "removed twice": ([{"change": "remove_nodes", "ids": ["n1", "n1"]}], "there is no node 'n1'"),
-    "a kind": ([{"change": "remove_nodes", "ids": [], "kind": "user"}], "has no kinds of nodes"),
-    "a relation": (
-        [{"change": "add_edges", "rows": [], "relation": "likes"}],
-        "has no relations, and relation is 'likes'",
-    ),
-    "an overflow": (
-        [{"change": "set_features", "rows": [{"id": "n1", "features": [1.7e308, -1.7e308] * 2}]}],
-        "would not be a finite number",
-    ),
+    "no such change": [{"change": "grow"}],
+    "no such field": [{"change": "add_nodes", "row": []}],
+    "rows are no list": [{"change": "add_nodes", "rows": 3}],
+    "no id": [{"change": "add_nodes", "rows": [{"features": [1] * 4}]}],
+    "known id": [{"change": "add_nodes", "rows": [ONE, {"id": "n1", "features": [1] * 4}]}],
+    "the same id twice": [{"change": "add_nodes", "rows": [ONE, ONE]}],
+    "too few features": [{"change": "add_nodes", "rows": [{"id": "x", "features": [1]}]}],
+    "no number": [{"change": "set_features", "rows": [{"id": "n1", "features": [1, "a", 0, 0]}]}],
+    "unknown node": [{"change": "set_features", "rows": [{"id": "zz", "features": [1] * 4}]}],
+    "unknown end": [
+        {"change": "add_edges", "rows": [{"source": "n1", "target": "zz", "weight": 1}]}
+    ],
+    "no end": [{"change": "add_edges", "rows": [{"source": "n1"}]}],
+    "no weight": [{"change": "add_edges", "rows": [{"source": "n1", "target": "n2"}]}],
+    "negative weight": [
+        {"change": "add_edges", "rows": [{"source": "n1", "target": "n2", "weight": -1}]}
+    ],
+    "no such edge": [{"change": "remove_edges", "rows": [{"source": "n10", "target": "n11"}]}],
+    "removed twice": [{"change": "remove_nodes", "ids": ["n1", "n1"]}],
+    "a kind": [{"change": "remove_nodes", "ids": [], "kind": "user"}],
+    "a relation": [{"change": "add_edges", "rows": [], "relation": "likes"}],
+    "an overflow": [
+        {"change": "set_features", "rows": [{"id": "n1", "features": [1.7e308, -1.7e308] * 2}]}
+    ],
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_named_and_nothing_is_applied(name: str, live: Live) -> None:
-    changes, words = MISTAKES[name]
+    changes = MISTAKES[name]
     before, version = live._world.state.outputs.clone(), live.version
     right = {"change": "add_nodes", "rows": [{"id": "new", "features": [0, 1, 0, 1]}]}
-    with pytest.raises(ValueError, match=words):
+    with refused():
         live.apply(changes)
-    with pytest.raises(ValueError, match=words.partition(": ")[2] or words):
+    with refused():
         live.apply([right, *changes])
     assert torch.equal(live._world.state.outputs, before)
     assert live.version == version
@@ -138,6 +109,6 @@ def test_a_block_that_fails_changes_nothing(live: Live) -> None:
             changes.remove_nodes("n1")
             raise RuntimeError("on purpose")
 
-    with pytest.raises(RuntimeError, match="on purpose"):
+    with refused(RuntimeError):
         failing()
     assert "n1" in live

@@ -14,6 +14,7 @@ from torch_geometric.nn import GraphSAGE as PyGSAGE
 
 import vrgcn
 from tests.live.book import WIDTH, a_book
+from tests.messages import refused
 from vrgcn import GCN, Graph, GraphSAGE, PairModel
 from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import Calibration
@@ -85,24 +86,21 @@ def test_a_run_answers_what_predict_answers_on_tables_imported_anew(
     assert opened.note == [1, 2]
     assert torch.equal(opened.predict(ids).outputs, live.predict(ids).outputs)
     opened.add_nodes({"id": "y", "age": 20, "city": "Ulm", "likes": "pie"})  # by the same recipe
-    with pytest.raises(ValueError, match="tables of another model"):
+    with refused():
         Live.open(tmp_path / "state", SavedModel(GCN(3, 4, 2), "gcn"))
 
 
 def test_rows_of_the_import_have_its_errors(run: Any) -> None:
     live = run.live()
     row = {"id": "x", "age": 33, "city": "Bonn", "likes": "tea"}
-    for wrong, words in (
-        ({"age": "old"}, "column 'age' holds text where numbers should be.*'old' in row 'x'"),
-        ({"id": ""}, "row 0 has no 'id': every node needs an id"),
-    ):
-        with pytest.raises(ValueError, match=words):
+    for wrong in ({"age": "old"}, {"id": ""}):
+        with refused():
             live.add_nodes(row | wrong)
-    with pytest.raises(ValueError, match=r"lack 2 of the 3 columns.*'city', 'likes'"):
+    with refused():
         live.add_nodes({"id": "x", "age": 3})
-    with pytest.raises(ValueError, match="has the column 'agee', which no feature is made of"):
+    with refused():
         live.set_features({"id": "u1", "agee": 3})
-    with pytest.raises(UnknownNodeError, match="there is no node 'zz'"):
+    with refused(UnknownNodeError):
         live.predict("zz")
 
 
@@ -198,12 +196,12 @@ def test_predictions_are_calibrated_as_those_of_predict() -> None:
 def test_what_cannot_be_live_is_refused() -> None:
     graph = Graph([], torch.eye(3))
     own = SavedModel(GCN(3, 4, 2), None, own_matrix=True)
-    with pytest.raises(ValueError, match="matrix or rule of your own"):
+    with refused():
         Live(own, graph)
-    with pytest.raises(ValueError, match="layers of a PyG model"):
+    with refused():
         Live(SavedModel(PyGSAGE(3, 4, 2, 2), None), graph)
     average = Average.of_members({"a": SavedModel(GCN(3, 4, 2), "gcn")}, {"a": 1.0}, "runs/best")
-    with pytest.raises(ValueError, match=r"cannot be live; name .* best of them: runs/best"):
+    with refused():
         Live(average, graph)
     shared: dict[str, Any] = {
         "relation": "edges",
@@ -213,8 +211,8 @@ def test_what_cannot_be_live_is_refused() -> None:
         "classes": 2,
     }
     values = PairModel("gcn", "mlp", values=0, **shared)
-    with pytest.raises(ValueError, match="predicts values of pairs cannot be live"):
+    with refused():
         Live(SavedModel(values, "gcn"), graph)
     scaled, _ = vrgcn.scale_graph(Graph([], torch.eye(3), [0, 1, 0], train=[0, 1]), "standard")
-    with pytest.raises(ValueError, match="give the graph as it was loaded"):
+    with refused():
         Live(SavedModel(GCN(3, 4, 2), "gcn"), scaled)

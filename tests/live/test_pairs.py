@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, PairModel, predict, split_pairs
 from vrgcn.graph.pairs import EDGES
 from vrgcn.inference.saved import SavedModel
@@ -85,7 +86,7 @@ def test_a_known_pair_without_messages_can_be_forgotten(links: tuple[Graph, Save
     live.remove_edges((source, target))
     assert target in [node for node, _ in answers(live, source, 40)]
     assert torch.equal(before, live._world.state.outputs)
-    with pytest.raises(ValueError, match="there is no such edge"):
+    with refused():
         live.remove_edges((source, target))
 
 
@@ -127,7 +128,7 @@ def test_a_purchase_changes_the_recommendations_of_a_user() -> None:
     for user in (0, 5, 12):
         number = changed.names.ids_of("user").to_pylist().index(user)
         same(answers(live, user, 20), recommended(saved, changed, number, 20))
-    with pytest.raises(ValueError, match="predicts pairs"):
+    with refused():
         live.predict(0, kind="user")
 
 
@@ -164,5 +165,5 @@ def test_lightgcn_averages_over_all_relations_at_once(decoder: str) -> None:
         same(answers(live, user, 20), [(items[place], score) for place, score in wanted])
     follows = {**edges, ("user", "follows", "user"): torch.tensor([[0], [1]])}
     other = Graph.from_kinds({"user": 12, "item": 9, "shop": 3}, follows)
-    with pytest.raises(ValueError, match="between two kinds of its own"):
+    with refused():
         Live(saved, split_pairs(other, "user-bought-item"))

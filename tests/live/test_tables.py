@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import vrgcn
+from tests.messages import refused
 from vrgcn import Graph
 
 BOUGHT, FOLLOWS = ("user", "bought", "item"), ("user", "follows", "user")
@@ -97,14 +98,13 @@ def test_features_made_of_columns_of_edges_do_not_follow_a_change(run: Any) -> N
     live = run.live()
     words = r"means of columns of edges \(user-follows-user.since\).*cannot follow.*drop="
     assert [re.match(words, refused) is not None for refused in live.refuses] == [True]
-    words = words.removesuffix(".*drop=") + "[^=]*$"  # a client of a service has no flags
-    with pytest.raises(ValueError, match=words):
+    with refused():
         live.add_edges((1, 4), "follows")
-    with pytest.raises(ValueError, match=words):
+    with refused():
         live.add_nodes({"id": 99, "age": 3}, kind="user")
     live.add_nodes({"id": "new", "price": 0.5, "colour": "red"}, kind="item")
     live.add_edges((1, "new"), "bought")
-    with pytest.raises(ValueError, match=r"'likes', and none of user-bought-item"):
+    with refused():
         live.add_edges((1, "new"), "likes")
-    with pytest.raises(ValueError, match=r"'itm', and none of user, item; did you mean 'item'"):
+    with refused():
         live.add_nodes({"id": "x"}, kind="itm")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.models.config import ModelConfig
 from vrgcn.models.models import MODELS, build_model
 from vrgcn.models.relational import RelationalSAGE
@@ -55,9 +56,9 @@ def test_a_residual_model_has_its_own_activation_and_refuses_what_it_has_not():
     assert model.arguments["activation"] == "gelu"
     assert [type(norm).__name__ for norm in model.norms] == ["BatchNorm"] * 4
     for given in ({"order": "before"}, {"skip": True}, {"jumping": "cat"}):
-        with pytest.raises(ValueError, match=f"model residual has no {next(iter(given))}"):
+        with refused():
             ModelConfig(model="residual", **given)
-    with pytest.raises(ValueError, match="always multiplies features first"):
+    with refused():
         ModelConfig(model="residual", transform_first="always")
 
 
@@ -74,25 +75,25 @@ def test_weights_come_from_the_seed_alone_and_no_random_number_is_used_up():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        ({"model": "sage"}, "model 'sage' is none of auto, gcn, graphsage, residual, mlp"),
-        ({"order": "never"}, "order 'never' is none of after, before"),
-        ({"norm": "group"}, "norm 'group' is none of auto, layer, batch, none"),
-        ({"jumping": "lstm"}, "jumping 'lstm' is none of none, cat, max"),
-        ({"hidden": "wide"}, "hidden must be a whole number, not 'wide'"),
-        ({"layers": 2.5}, "layers must be a whole number, not 2.5"),
-        ({"dense": True}, "dense must be a whole number, not True"),
-        ({"dropout": "some"}, "dropout must be a number, not 'some'"),
-        ({"bias": "no"}, "bias must be True or False, not 'no'"),
+        {"model": "sage"},
+        {"order": "never"},
+        {"norm": "group"},
+        {"jumping": "lstm"},
+        {"hidden": "wide"},
+        {"layers": 2.5},
+        {"dense": True},
+        {"dropout": "some"},
+        {"bias": "no"},
     ],
 )
-def test_a_setting_that_is_none_of_those_there_are_is_refused(given, words) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_a_setting_that_is_none_of_those_there_are_is_refused(given) -> None:
+    with refused():
         ModelConfig(**given)
 
 
 @pytest.mark.parametrize("sizes", [(2.5, 4, 3), (5, "4", 3), (5, 4, True)])
 def test_a_model_made_by_hand_refuses_sizes_that_are_no_whole_numbers(sizes) -> None:
-    with pytest.raises(ValueError, match=r"(in_features|hidden|classes) must be a whole number"):
+    with refused():
         MODELS["gcn"](*sizes)

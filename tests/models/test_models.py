@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.messages import refused
 from vrgcn import (
     ESTIMATORS,
     GCN,
@@ -249,7 +250,7 @@ def test_sparse_features_under_dropout_train_or_say_why_not(order, estimator):
     model, graph = GraphSAGE(12, 8, 3, order=order, **KIPF), small(sparse=True)
     config = TrainConfig(estimator=estimator, epochs=1)
     if order == "before" and estimator in ("cv", "history", "two-way"):
-        with pytest.raises(ValueError, match="put dropout after the propagation"):
+        with refused():
             fit(model, graph, config)
     else:
         assert math.isfinite(fit(model, graph, config).curve[0].loss)
@@ -445,5 +446,5 @@ def test_a_deep_model_that_jumps_trains():
 
 @pytest.mark.parametrize("settings", [{"norm": "group"}, {"jumping": "lstm"}])
 def test_a_norm_or_a_jump_that_there_is_not_is_refused(settings):
-    with pytest.raises(ValueError, match="is none of"):
+    with refused():
         GCN(12, 8, 3, **settings)

@@ -9,6 +9,7 @@ import pickle
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import MLP
 
 
@@ -57,5 +58,5 @@ def test_a_new_model_takes_the_scale_of_a_state_dict():
 
 @pytest.mark.parametrize("scale", [(math.nan, 1), (math.inf, 1), (0, 0), (0, -1), (0, math.nan)])
 def test_what_is_no_scale_is_refused(scale):
-    with pytest.raises(ValueError, match="are no scale"):
+    with refused():
         model().set_output_scale(*scale)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, ModelConfig, TrainConfig, embeddings, fit, load_model, predict, save_model
 from vrgcn.costs.choice import choose_estimator
 from vrgcn.costs.order import build_for
@@ -150,7 +151,7 @@ def test_predictions_are_of_the_kind_that_has_labels_or_of_the_kind_asked_for() 
     assert embeddings(model, GRAPH, kind="item").shape == (ITEMS, 8)
     every = embeddings(model, GRAPH, kind="all")
     assert torch.equal(every[USERS : USERS + ITEMS], embeddings(model, GRAPH, kind="item"))
-    with pytest.raises(ValueError, match="there is no kind 'shops'; there are user, item, shop"):
+    with refused():
         predict(model, GRAPH, kind="shops")
 
 
@@ -182,7 +183,7 @@ def test_two_way_refuses_hundreds_of_relations_and_auto_knows() -> None:
     graph = Graph.from_kinds({"node": 50}, edges, {"node": labels}, train=range(40))
     model = build_for(ModelConfig(hidden=4), graph, 2, seed=0)
     config = TrainConfig(epochs=1, batch_size=8)
-    with pytest.raises(ValueError, match=r"the model has 120 relations at a level, more than 100"):
+    with refused():
         fit(model, graph, replace(config, estimator="two-way"))
     chosen = choose_estimator(model, graph, config)[0].estimator
     assert chosen in ("exact", "cvd")
@@ -190,35 +191,33 @@ def test_two_way_refuses_hundreds_of_relations_and_auto_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"order": "before"}, 'do not know order="before": they drop after the propagation'),
-        ({"learned_rows": True}, "do not know learned_rows=True: use node_embeddings=True"),
-        ({"neighbour_labels": True}, "relational models do not know neighbour_labels=True"),
+        {"order": "before"},
+        {"learned_rows": True},
+        {"neighbour_labels": True},
     ],
 )
-def test_settings_that_relational_models_lack_are_named(
-    changes: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_settings_that_relational_models_lack_are_named(changes: dict[str, Any]) -> None:
+    with refused():
         built(replace(SMALL, **changes))
 
 
 def test_settings_of_relational_models_are_refused_elsewhere() -> None:
     plain = Graph([[0], [1]], torch.ones(2, 1), [0, 1], train=[0, 1])
-    with pytest.raises(ValueError, match="bases=2 is for graphs of several kinds"):
+    with refused():
         build_for(ModelConfig(bases=2), plain, 2, seed=0)
 
 
 def test_a_graph_of_other_kinds_is_refused() -> None:
     given = drawn()
     given["features"]["item"] = ITEMS
-    with pytest.raises(ValueError, match=r"made for the kinds user \(4 columns\), item \(3 col"):
+    with refused():
         predict(built(), Graph.from_kinds(**given))
 
 
 def test_graphs_of_several_kinds_are_not_divided(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="several kinds of nodes cannot be divided into parts yet"):
+    with refused():
         write_parts(GRAPH, torch.zeros(98), tmp_path / "parts", parts=2, scaling="none")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.training.test_state import graph
 from vrgcn import Graph, TrainConfig, fit, load_model, predict, save_model
 from vrgcn.models.config import ModelConfig
@@ -123,15 +124,15 @@ def test_with_permuted_labels_validation_falls_to_chance(hops: int) -> None:
 
 
 def test_three_hops_of_labels_are_refused() -> None:
-    with pytest.raises(ValueError, match="label_hops must be 1 or 2, not 3"):
+    with refused():
         ModelConfig(neighbour_labels=True, label_hops=3)
 
 
 def test_an_mlp_has_no_neighbours_to_learn_from() -> None:
-    with pytest.raises(ValueError, match="model mlp looks at no neighbours"):
+    with refused():
         ModelConfig(model="mlp", learned_rows=True)
 
 
 def test_tables_need_the_number_of_nodes() -> None:
-    with pytest.raises(ValueError, match="nodes must be at least 1, not 0"):
+    with refused():
         build_model(ModelConfig(learned_rows=True), 5, 3, seed=0)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
+from tests.messages import refused
 from vrgcn.pages.page import Page
 
 
@@ -87,7 +88,7 @@ def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("no space left")
 
     monkeypatch.setattr(Page, "html", broken)
-    with pytest.raises(OSError, match="no space"):
+    with refused(OSError):
         Page("other").write(path)
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from tests.theory.test_pairs import (
     batches_of,
     kinds_graph,
@@ -124,7 +125,7 @@ def test_an_epoch_that_is_resumed_has_the_same_pairs_and_messages(kind: Any) -> 
 
 
 def test_node_minibatches_cannot_exclude_their_pairs() -> None:
-    with pytest.raises(ValueError, match="own_edges"):
+    with refused():
         made("directed", NodeBatches, "exclude")
 
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.targets.test_pair_split import as_set, pairs_of
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
@@ -108,9 +109,9 @@ def test_bought_together_counts_ways_of_three_steps() -> None:
 
 
 def test_a_relation_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match='did you mean predict="user-bought-item"'):
+    with refused():
         split_pairs(store(), "user-buys-item")
-    with pytest.raises(ValueError, match="the graph has the relations user-bought-item"):
+    with refused():
         split_pairs(store(), "item-rev_bought-user")
 
 

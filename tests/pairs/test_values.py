@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, split_pairs
 from vrgcn.graph.pairs import Pairs
 from vrgcn.pairs.value_decoders import VALUE_DECODERS, value_decoder
@@ -100,7 +101,7 @@ def test_numbers_are_in_the_unit_and_the_range_of_training_values() -> None:
 
 
 def test_decoders_of_links_are_refused() -> None:
-    with pytest.raises(ValueError, match=r'decoder="dot" scores links; values .* distmult and mlp'):
+    with refused():
         value_decoder("dot", 4, True, 0)
 
 
@@ -165,13 +166,13 @@ def test_scores_of_numbers_are_rmse_and_mae() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "error"),
+    "values",
     [
-        (["2026-01-01"] * 6, "no training pair has a value|cannot be predicted"),
-        ([float("nan")] * 6, "no training pair has a value"),
+        ["2026-01-01"] * 6,
+        [float("nan")] * 6,
     ],
 )
-def test_columns_that_cannot_be_predicted_are_refused(values: list[object], error: str) -> None:
+def test_columns_that_cannot_be_predicted_are_refused(values: list[object]) -> None:
     given = np.array(values, "datetime64[D]") if isinstance(values[0], str) else values
-    with pytest.raises(ValueError, match=error):
+    with refused():
         rated(given)  # type: ignore[arg-type]

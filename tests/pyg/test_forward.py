@@ -12,6 +12,7 @@ import torch_geometric.nn as gnn
 from torch import Tensor, nn
 from torch_geometric.nn.models import GCN, GIN, GraphSAGE
 
+from tests.messages import refused
 from tests.pyg.graphs import CLASSES, NODES, WIDTH, one_kind
 from vrgcn import (
     ESTIMATORS,
@@ -189,18 +190,18 @@ class Odd(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("what", "error", "words"),
+    ("what", "error"),
     [
-        ("beside", RuntimeError, "Layers side by side must be given the same tensor"),
-        ("edges", TypeError, r"computes with the edges \(edge_index\[...\]\)"),
-        ("cat", TypeError, r"computes with the edges \(cat"),
-        ("tuple", TypeError, "the model returned tuple"),
+        ("beside", RuntimeError),
+        ("edges", TypeError),
+        ("cat", TypeError),
+        ("tuple", TypeError),
     ],
 )
-def test_what_minibatches_do_not_allow_is_said(what: str, error: type, words: str) -> None:
+def test_what_minibatches_do_not_allow_is_said(what: str, error: type) -> None:
     _, graph = one_kind()
     model = Odd(what)
-    with pytest.raises(error, match=words):
+    with refused(error):
         predict(model, graph)
     assert "forward" not in vars(model.first)
 
@@ -211,14 +212,14 @@ def test_an_argument_that_vrgcn_cannot_give_is_named() -> None:
             return super().forward(x + pos, edge_index)
 
     _, graph = one_kind()
-    with pytest.raises(TypeError, match=r"Positions\.forward needs pos"):
+    with refused(TypeError):
         predict(Positions(), graph)
 
 
 def test_layers_have_their_own_forward_again_after_an_error() -> None:
     data, graph = one_kind()
     model = GCN(WIDTH, 8, 2, CLASSES)
-    with pytest.raises(ValueError, match="nodes"):
+    with refused():
         predict(model, graph, nodes=[NODES])
     assert model(data.x, data.edge_index).shape == (NODES, CLASSES)
     assert all("forward" not in vars(module) for module in model.modules())

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from vrgcn.pyg.same_nodes import SameNodes
 
 LONG, SHORT = torch.arange(12.0).view(6, 2), 10 * torch.arange(4.0).view(2, 2) + 1
@@ -51,9 +52,9 @@ def test_other_functions_and_other_lengths_are_left_alone() -> None:
         assert (LONG @ weight).shape == (6, 2)  # a weight of as many rows as a level
         assert torch.cat([LONG, SHORT]).shape == (8, 2)  # below each other
         assert (LONG + torch.ones(1, 2)).shape == (6, 2)
-        with pytest.raises(RuntimeError, match="must match"):
+        with refused(RuntimeError):
             LONG + torch.ones(5, 2)
-    with pytest.raises(RuntimeError, match="must match"):
+    with refused(RuntimeError):
         LONG + SHORT
 
 

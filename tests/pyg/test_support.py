@@ -9,6 +9,7 @@ import torch
 import torch_geometric.nn as gnn
 from torch import Tensor, nn
 
+from tests.messages import refused
 from tests.pyg.graphs import CLASSES, WIDTH, one_kind
 from vrgcn import TrainConfig, fit, predict
 
@@ -33,40 +34,40 @@ class Renamed(gnn.GCNConv):
 
 
 @pytest.mark.parametrize(
-    ("layer", "words"),
+    "layer",
     [
-        (gnn.GATConv(WIDTH, CLASSES), "GATConv weighs neighbours by attention.*use SAGEConv"),
-        (gnn.GATv2Conv(WIDTH, CLASSES), "GATv2Conv weighs neighbours by attention"),
-        (gnn.TransformerConv(WIDTH, CLASSES), "TransformerConv weighs neighbours by attention"),
-        (gnn.SAGEConv(WIDTH, CLASSES, aggr="max"), r"SAGEConv\(aggr='max'\).*aggr='mean' or 'sum'"),
-        (gnn.EdgeConv(nn.Linear(2 * WIDTH, CLASSES)), "EdgeConv takes the maximum.*use SAGEConv"),
-        (gnn.GINEConv(nn.Linear(WIDTH, CLASSES)), "GINEConv reads features of edges: use GINConv"),
-        (gnn.ResGatedGraphConv(WIDTH, CLASSES), "no adapter for ResGatedGraphConv; there are GCN"),
-        (Doubled(WIDTH, CLASSES), "Doubled is a GCNConv with a message of its own"),
-        (gnn.GCNConv(WIDTH, CLASSES, aggr="mean"), r"GCNConv\(aggr='mean'\).*aggr='sum' alone"),
+        gnn.GATConv(WIDTH, CLASSES),
+        gnn.GATv2Conv(WIDTH, CLASSES),
+        gnn.TransformerConv(WIDTH, CLASSES),
+        gnn.SAGEConv(WIDTH, CLASSES, aggr="max"),
+        gnn.EdgeConv(nn.Linear(2 * WIDTH, CLASSES)),
+        gnn.GINEConv(nn.Linear(WIDTH, CLASSES)),
+        gnn.ResGatedGraphConv(WIDTH, CLASSES),
+        Doubled(WIDTH, CLASSES),
+        gnn.GCNConv(WIDTH, CLASSES, aggr="mean"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )
-def test_layers_are_refused_by_name(layer: nn.Module, words: str) -> None:
+def test_layers_are_refused_by_name(layer: nn.Module) -> None:
     _, graph = one_kind()
-    with pytest.raises(ValueError, match=words):
+    with refused():
         fit(Small(layer), graph, TrainConfig(epochs=1))
 
 
 @pytest.mark.parametrize(
-    ("norm", "words"),
+    "norm",
     [
-        (gnn.LayerNorm(CLASSES), r"LayerNorm\(mode='graph'\) normalises over all.*mode='node'"),
-        (gnn.GraphNorm(CLASSES), "GraphNorm normalises over all nodes.*use .*BatchNorm"),
-        (gnn.PairNorm(), "PairNorm normalises over all nodes"),
-        (gnn.InstanceNorm(CLASSES), "InstanceNorm normalises over all nodes"),
-        (gnn.MeanSubtractionNorm(), "MeanSubtractionNorm normalises over all nodes"),
+        gnn.LayerNorm(CLASSES),
+        gnn.GraphNorm(CLASSES),
+        gnn.PairNorm(),
+        gnn.InstanceNorm(CLASSES),
+        gnn.MeanSubtractionNorm(),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
 )
-def test_norms_over_all_nodes_are_refused_by_name(norm: nn.Module, words: str) -> None:
+def test_norms_over_all_nodes_are_refused_by_name(norm: nn.Module) -> None:
     _, graph = one_kind()
-    with pytest.raises(ValueError, match=words):
+    with refused():
         predict(Small(gnn.GCNConv(WIDTH, CLASSES), norm), graph)
 
 
@@ -92,11 +93,11 @@ def test_a_model_that_mixes_all_nodes_by_hand_is_refused() -> None:
             return self.layer(x - x.mean(0), edge_index)
 
     _, graph = one_kind()
-    with pytest.raises(ValueError, match="depends on nodes that it has no edges to"):
+    with refused():
         predict(Centred(gnn.GCNConv(WIDTH, CLASSES)), graph)
 
 
 def test_a_matrix_of_the_users_is_refused() -> None:
     _, graph = one_kind()
-    with pytest.raises(ValueError, match="bring their own matrices: leave propagation= out"):
+    with refused():
         predict(Small(gnn.GCNConv(WIDTH, CLASSES)), graph, propagation="mean")

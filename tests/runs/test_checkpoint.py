@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.training.test_state import advance, assert_same, finish, trainer
 from vrgcn.files import writing
 from vrgcn.files.writing import DiskFullError
@@ -93,7 +94,7 @@ def test_any_flipped_bit_is_found_and_its_file_named(tmp_path, name) -> None:
         damaged = bytearray(content)
         damaged[place] ^= 1 << draw.randrange(8)
         (path / name).write_bytes(damaged)
-        with pytest.raises(DamagedCheckpointError, match=r"step-00000005") as caught:
+        with pytest.raises(DamagedCheckpointError, match=rf"{name}|{SUMS}") as caught:
             load_checkpoint(path)
         assert (name in str(caught.value)) or name == SUMS
     (path / name).write_bytes(content)
@@ -109,7 +110,7 @@ def test_a_file_that_is_missing_or_cut_short_is_named(tmp_path, name, keep) -> N
         (path / name).unlink()
     else:
         (path / name).write_bytes(content[: int(keep * len(content)) if keep == 0.5 else keep])
-    with pytest.raises(DamagedCheckpointError, match=f"{name}|{SUMS}"):
+    with refused(DamagedCheckpointError):
         load_checkpoint(path)
 
 
@@ -127,7 +128,7 @@ def test_the_older_one_is_used_where_the_newest_is_damaged(tmp_path) -> None:
     assert found.state.position.step == 3
     assert told == [f"{newest / HISTORIES} is missing; step-00000003 is used in its place"]
     shutil.rmtree(tmp_path / "step-00000003")
-    with pytest.raises(DamagedCheckpointError, match="has no checkpoint that is whole"):
+    with refused(DamagedCheckpointError):
         newest_checkpoint(tmp_path, told.append)
     assert newest_checkpoint(tmp_path / "none", told.append) is None
 
@@ -153,7 +154,7 @@ def test_contents_that_make_no_sense_are_refused_though_their_checksum_is_right(
     sums = (path / SUMS).read_text().splitlines(keepends=True)
     digest = module.hashlib.sha256((path / STATE).read_bytes()).hexdigest()
     (path / SUMS).write_text("".join([*sums[:2], f"{digest}  {STATE}\n"]))
-    with pytest.raises(DamagedCheckpointError, match="is not a checkpoint that can be read"):
+    with refused(DamagedCheckpointError):
         load_checkpoint(path)
 
 
@@ -172,7 +173,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_nothing_half_written(
         flush(descriptor)
 
     monkeypatch.setattr(writing.os, "fsync", full)
-    with pytest.raises(DiskFullError, match=r"step-00000006: the disk at .* is full.*are needed"):
+    with refused(DiskFullError):
         save_checkpoint(tmp_path, run.state(copied=False), identity(run))
     monkeypatch.undo()
     assert os.listdir(tmp_path) == [first.name]

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.messages import refused
 from tests.training.test_state import BATCH, EPOCHS, SETTINGS, graph
 from vrgcn import Graph, GraphSAGE, StopTraining, TrainConfig, TrainResult, fit
 from vrgcn.files.writing import DiskFullError
@@ -201,29 +202,29 @@ def changed_graph(part: str) -> Graph:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"data": "edge_index"}, "the graph's edges was"),
-        ({"data": "features"}, "the graph's features are not the same"),
-        ({"data": "labels"}, "the graph's labels are not the same"),
-        ({"data": "train"}, "the graph's split train is not the same"),
-        ({"network": {"dropout": 0.4}}, "the model's dropout was 0.3 and is 0.4"),
-        ({"layers": 3, "fanout": 1}, "the model's layers was 2 and is 3"),
-        ({"learning_rate": 0.5}, "learning_rate was 0.01 and is 0.5"),
-        ({"estimator": "cv"}, "estimator was 'cvd' and is 'cv'"),
-        ({"fanout": (2,)}, r"fanout was None and is \[2\]"),
-        ({"propagation": "gcn"}, "propagation was None and is 'gcn'"),
-        ({"epochs": 1}, "has 2 epochs already: epochs 1 is too few"),
+        {"data": "edge_index"},
+        {"data": "features"},
+        {"data": "labels"},
+        {"data": "train"},
+        {"network": {"dropout": 0.4}},
+        {"layers": 3, "fanout": 1},
+        {"learning_rate": 0.5},
+        {"estimator": "cv"},
+        {"fanout": (2,)},
+        {"propagation": "gcn"},
+        {"epochs": 1},
     ],
 )
-def test_another_run_is_refused_with_the_difference_named(tmp_path, change, message) -> None:
+def test_another_run_is_refused_with_the_difference_named(tmp_path, change) -> None:
     with pytest.raises(CrashError):
         train(tmp_path, checkpoint_every=EVERY_STEP, on=crash_after(10))
     if "data" in change:
         change = {"data": changed_graph(change["data"])}
     if "network" in change:
         change = {"network": model(**change["network"])}
-    with pytest.raises(ValueError, match=message):
+    with refused():
         train(resume=tmp_path, **change)
 
 
@@ -266,7 +267,7 @@ def test_resuming_where_there_is_no_checkpoint_yet_begins_at_the_beginning(tmp_p
 def test_checkpoints_of_another_run_are_neither_used_nor_removed(tmp_path: Path) -> None:
     with pytest.raises(CrashError):
         train(tmp_path, checkpoint_every="1", on=crash_after(7))
-    with pytest.raises(FileExistsError, match=r"checkpoints of a run already, .*: resume="):
+    with refused(FileExistsError):
         train(tmp_path)
     assert [path.name for path in checkpoints_in(tmp_path)] == ["step-00000004"]
 
@@ -282,7 +283,7 @@ def test_a_signal_ends_the_step_and_keeps_everything(tmp_path, number, capfd) ->
             os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
-    with pytest.raises(Interrupted, match="stopped in epoch 2, after step 2 of 4") as caught:
+    with refused(Interrupted) as caught:
         train(tmp_path, on={"on_step": step})
     assert caught.value.signal == number
     assert signal.getsignal(number) is before
@@ -310,8 +311,7 @@ def signal_when_scoring_tests(monkeypatch: pytest.MonkeyPatch, *numbers: int) ->
 def test_a_signal_ends_the_scoring_of_the_trained_model(tmp_path, number, monkeypatch) -> None:
     wanted, network = train(), model()
     signal_when_scoring_tests(monkeypatch, number)
-    match = r"^stopped while the trained model was scored; everything is kept in .*step-00000012$"
-    with pytest.raises(Interrupted, match=match) as caught:
+    with refused(Interrupted) as caught:
         train(tmp_path, network=network)
     assert caught.value.signal == number
     assert_same(train(resume=tmp_path), wanted)
@@ -349,7 +349,7 @@ def test_a_signal_while_an_epoch_is_scored_that_the_time_cut_short_keeps_the_run
     wanted = train(tmp_path / "whole", **limited)
     seconds[0] = 0.0
     monkeypatch.setattr(Trainer, "_score", stop)
-    with pytest.raises(Interrupted, match=r"everything is kept in .*step-00000002"):
+    with refused(Interrupted):
         train(tmp_path / "cut", **limited)
     found = train(resume=tmp_path / "cut", **limited)
     assert (found.stopped, len(found.curve)) == ("time", 1)
@@ -377,8 +377,7 @@ def test_a_second_signal_stops_at_once_without_a_checkpoint(tmp_path: Path, capf
 
 
 def test_a_folder_in_use_is_refused_and_a_dead_owner_is_no_obstacle(tmp_path: Path) -> None:
-    refused = pytest.raises(LockedError, match=rf"in use by another process \({os.getpid()}\)")
-    with locked(tmp_path), refused:
+    with locked(tmp_path), refused(LockedError, varying=r"\d+"):
         train(tmp_path)
     (tmp_path / LOCK).write_text("1")  # left by a process that was killed
     train(tmp_path)
@@ -429,10 +428,7 @@ def poisoned(at: set[int], folder: Path, **given) -> tuple[TrainResult, list[str
 
 
 def test_a_loss_of_nan_stops_with_epoch_and_batch_and_the_last_checkpoint_intact(tmp_path):
-    with pytest.raises(
-        DivergedError,
-        match=r"loss became nan at epoch 2, step 3.*step-00000004, is as it was.*on_nan=.rollback.",
-    ):
+    with refused(DivergedError):
         poisoned({7}, tmp_path)
     (path,) = checkpoints_in(tmp_path)
     assert load_checkpoint(path).state.position.step == 4
@@ -453,7 +449,7 @@ def test_rolling_back_goes_on_from_the_last_checkpoint_with_half_the_rate(tmp_pa
 
 def test_rolling_back_is_done_three_times_and_halves_each_time(tmp_path):
     # Steps 7, 9 and 11 are the third, first and first after going back to step 4.
-    with pytest.raises(DivergedError, match="rolled back 3 times already"):
+    with refused(DivergedError):
         poisoned({7, 9, 11, 13}, tmp_path, on_nan="rollback", learning_rate=0.04)
     notes = poisoned({7, 9, 11}, tmp_path / "b", on_nan="rollback", learning_rate=0.04)[1]
     assert [note.split("rate, ")[1].split(" ")[0] for note in notes] == ["0.02", "0.01", "0.005"]
@@ -463,7 +459,7 @@ def test_rolling_back_before_the_first_checkpoint_begins_again(tmp_path):
     result, notes = poisoned({2}, tmp_path, on_nan="rollback")
     assert "back to step-00000000" in notes[0]
     assert len(result.curve) == EPOCHS
-    with pytest.raises(ValueError, match="give fit checkpoints=FOLDER"):
+    with refused():
         train(on_nan="rollback")
 
 
@@ -474,6 +470,6 @@ def test_weights_that_are_lost_never_become_a_checkpoint(tmp_path):
         with torch.no_grad():
             next(network.parameters()).fill_(float("inf"))
 
-    with pytest.raises(DivergedError, match=r"^weight .*weight \(rows 0, 1,.* at epoch 1, step 1"):
+    with refused(DivergedError):
         train(tmp_path, network=network, checkpoint_every=EVERY_STEP, on={"on_step": spoil})
     assert not checkpoints_in(tmp_path)

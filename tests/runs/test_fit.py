@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.messages import refused
 from vrgcn import (
     ESTIMATORS,
     GCN,
@@ -495,7 +496,7 @@ def test_an_objective_that_trains_on_no_node_is_refused() -> None:
 
     for estimator in ("exact", "cvd", "two-way", "auto"):
         config = TrainConfig(epochs=1, estimator=estimator)
-        with pytest.raises(ValueError, match=r"counts in the loss|needs nodes with a loss"):
+        with refused():
             fit(model(), graph(), config, objective=Nobody(graph(), config))
 
 
@@ -511,8 +512,7 @@ def test_patience_without_validation_nodes_is_told() -> None:
 
 @pytest.mark.parametrize("config", [{}, {"epochs": 3}, "cvd", TrainConfig])
 def test_a_config_that_is_none_is_refused(config: object) -> None:
-    match = r"config must be a TrainConfig, .*such as TrainConfig\(epochs=3\)"
-    with pytest.raises(TypeError, match=match):
+    with refused(TypeError):
         fit(GCN(IN, 4, CLASSES), Graph(**parts()), config)
 
 
@@ -522,6 +522,5 @@ def test_an_estimator_of_ones_own_is_not_a_name(estimator: object) -> None:
     if estimator is None:
         assert fit(model, graph, TrainConfig(epochs=1), estimator=None).epoch == 1
         return
-    match = r"estimator takes an Estimator, .*; one by name: TrainConfig\(estimator='cvd'\)"
-    with pytest.raises(TypeError, match=match):
+    with refused(TypeError):
         fit(model, graph, estimator=estimator)

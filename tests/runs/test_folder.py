@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.files.replacing import before_opening, replaced_at_every_moment, there_and_back
+from tests.messages import refused
 from vrgcn.data.opening import open_graph
 from vrgcn.data.store import save_graph
 from vrgcn.files.folder import FolderReplacedError
@@ -102,7 +103,7 @@ def test_the_checksum_of_a_graph_leaves_its_splits_out(tmp_path):
 
 def test_a_graph_that_was_moved_is_asked_for(folder, tmp_path):
     (tmp_path / "graph").rename(tmp_path / "moved")
-    with pytest.raises(FileNotFoundError, match=r"of run .*run was in .*graph; say where it is n"):
+    with refused(FileNotFoundError):
         open_run_graph(open_run(folder, CPU), None, None, None)
 
 
@@ -120,21 +121,19 @@ def test_the_source_of_a_graph_is_a_name_or_a_folder():
 
 
 def test_what_is_no_run_is_told_by_what_it_lacks(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no run folder"):
+    with refused(FileNotFoundError):
         read_config(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"is not a run: it has no config\.toml"):
+    with refused(FileNotFoundError):
         read_config(tmp_path / "graph")
     (folder / MODEL).unlink()
     (folder / RESULT).unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"has no model\.safetensors: its training has kept"
-    ):
+    with refused(FileNotFoundError):
         open_run(folder, CPU)
     (folder / RESULT).write_text("{}")
-    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors: it was deleted or"):
+    with refused(FileNotFoundError):
         open_run(folder, CPU)
     (folder / CONFIG).write_text("epochs = ")
-    with pytest.raises(ValueError, match="not a TOML file"):
+    with refused():
         read_config(folder)
 
 
@@ -165,7 +164,7 @@ def test_a_run_that_is_replaced_again_and_again_is_refused(folder, tmp_path):
 
     with (
         before_opening(1, replace, every=True),
-        pytest.raises(FolderReplacedError, match="run is replaced by other runs while it is read"),
+        refused(FolderReplacedError),
     ):
         open_run(folder, CPU)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
 from vrgcn.runs.lock import LOCK, LockedError, locked
 
 HOLD = """
@@ -28,7 +29,7 @@ def test_another_process_is_named_and_once_it_was_killed_no_obstacle(tmp_path: P
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(LockedError, match=rf"{tmp_path} is in use .* \({holder.pid}\)"):
+        with refused(LockedError, varying=r"\(\d+\)"):
             enter(tmp_path)
         holder.send_signal(signal.SIGKILL)
         holder.wait()
@@ -75,7 +76,7 @@ def test_a_file_that_its_last_owner_removes_meanwhile_guards_nothing(
 def test_a_link_in_the_lock_s_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("precious")
     (tmp_path / LOCK).symlink_to(tmp_path / "theirs")
-    with pytest.raises(OSError, match="symbolic links"):
+    with refused(OSError):
         enter(tmp_path)
     assert (tmp_path / "theirs").read_text() == "precious"
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.training.test_state import SETTINGS, advance, trainer
 from vrgcn.engine.batch import Position
 from vrgcn.runs.restoring import check_state
@@ -26,8 +27,11 @@ def taken(steps: int = 6, **settings: Any) -> TrainState:
 def test_every_state_of_a_run_makes_sense(name: str) -> None:
     fresh, run = trainer(**SETTINGS[name]), trainer(**SETTINGS[name])
     check_state(fresh, run.state())
+    checked = 0
     while run.advance():
         check_state(fresh, run.state())
+        checked += 1
+    assert checked == run.state().position.step
 
 
 def at(**position: Any) -> Callable[[TrainState], TrainState]:
@@ -66,39 +70,31 @@ def settings(state: TrainState) -> TrainState:
 
 
 WRONG = {
-    "a place beyond the epoch": (at(place=99), "position is .*place=99"),
-    "a place below zero": (at(place=-1), "its position is"),
-    "an epoch ahead": (at(epoch=7), "epoch=7.* after 1 epochs"),
-    "a step that does not follow": (at(step=2), "step=2"),
-    "a text": (at(step="6"), "its position is"),
-    "a curve of texts": (progress(sampled="3"), "sampled must be a count, not '3'"),
-    "a best epoch that was not": (lambda s: _best(s, 9), "its best epoch is 9"),
-    "a best epoch without weights": (lambda s: replace(s, best=None), "best weights"),
-    "best weights of another shape": (with_entry("best", "layers.0.weight", torch.ones(1)), "best"),
-    "a weight more": (with_entry("model", "other", torch.ones(1)), "weights are other ones: other"),
-    "weights of another type": (
-        lambda s: replace(s, model={k: v.double() for k, v in s.model.items()}),
-        "weights have another shape or type",
+    "a place beyond the epoch": at(place=99),
+    "a place below zero": at(place=-1),
+    "an epoch ahead": at(epoch=7),
+    "a step that does not follow": at(step=2),
+    "a text": at(step="6"),
+    "a curve of texts": progress(sampled="3"),
+    "a best epoch that was not": lambda s: _best(s, 9),
+    "a best epoch without weights": lambda s: replace(s, best=None),
+    "best weights of another shape": with_entry("best", "layers.0.weight", torch.ones(1)),
+    "a weight more": with_entry("model", "other", torch.ones(1)),
+    "weights of another type": lambda s: replace(
+        s, model={k: v.double() for k, v in s.model.items()}
     ),
-    "moments of another shape": (moment, "exp_avg of another shape for weight 0"),
-    "a moment less": (no_moment, "other moments for weight 0"),
-    "a rate below zero": (rate(-1.0), "learning rates are"),
-    "a schedule of which there is none": (
-        lambda s: replace(s, schedule={"plateau": {"step": 1}}),
-        "its schedule is {'plateau'",
-    ),
-    "a rate that is none": (rate(math.nan), "learning rates are"),
-    "settings of another kind": (settings, "other settings"),
-    "a table of one row": (with_entry("histories", "1.h.values", torch.ones(1, 8).half()), "1.h."),
-    "a table of another type": (with_entry("histories", "1.h.values", torch.ones(90, 8)), "1.h."),
-    "a table of no level": (with_entry("histories", "a.h.values", torch.ones(90, 8)), "'a.h.val"),
-    "rows of the future": (
-        with_entry("histories", "1.h.written", torch.full((90,), 99)),
-        "at steps that never were",
-    ),
-    "a generator of another size": (
-        with_entry("random", "minibatches", torch.ones(3, dtype=torch.uint8)),
-        "states of generators have another shape or type: minibatches",
+    "moments of another shape": moment,
+    "a moment less": no_moment,
+    "a rate below zero": rate(-1.0),
+    "a schedule of which there is none": lambda s: replace(s, schedule={"plateau": {"step": 1}}),
+    "a rate that is none": rate(math.nan),
+    "settings of another kind": settings,
+    "a table of one row": with_entry("histories", "1.h.values", torch.ones(1, 8).half()),
+    "a table of another type": with_entry("histories", "1.h.values", torch.ones(90, 8)),
+    "a table of no level": with_entry("histories", "a.h.values", torch.ones(90, 8)),
+    "rows of the future": with_entry("histories", "1.h.written", torch.full((90,), 99)),
+    "a generator of another size": with_entry(
+        "random", "minibatches", torch.ones(3, dtype=torch.uint8)
     ),
 }
 
@@ -110,13 +106,13 @@ def _best(state: TrainState, epoch: int) -> TrainState:
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_state_that_cannot_be_is_refused(what: str) -> None:
-    change, message = WRONG[what]
+    change = WRONG[what]
     run = trainer(estimator="two-way", history_dtype="float16")
     steps = len(run.minibatches)
     state = taken(steps + 2)
     assert state.position == Position(2, 2, steps + 2)
     check_state(run, state)
-    with pytest.raises(ValueError, match=message):
+    with refused():
         check_state(run, change(state))
 
 
@@ -126,5 +122,5 @@ def test_a_schedule_cannot_become_anything_else() -> None:
     check_state(run, state)
     for value in ("never", None, [1]):
         plateau = state.schedule["plateau"] | {"best": value}
-        with pytest.raises(ValueError, match="its schedule, plateau, best is"):
+        with refused():
             check_state(run, replace(state, schedule=state.schedule | {"plateau": plateau}))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.runs.test_fit import graph
 from vrgcn import Epoch, StopTraining, fit, load_graph, load_run, predict, save_graph, train
 from vrgcn.graph.scaling import scale_graph
@@ -79,7 +80,7 @@ def test_a_graph_in_memory_is_kept_with_its_run(tmp_path) -> None:
     kept = load_graph(tmp_path / "run" / "graph")
     assert torch.equal(kept.features, graph().features)
     assert torch.equal(run.predict(), predict(run.saved, graph()))
-    with pytest.raises(FileExistsError, match="has finished"):
+    with refused(FileExistsError):
         train(graph(), out=tmp_path / "run", **SETTINGS)
     train(graph(), out=tmp_path / "run", overwrite=True, **SETTINGS)
     assert_same(tmp_path / "run", tmp_path / "run")
@@ -111,7 +112,7 @@ def test_a_run_that_was_stopped_is_resumed_to_the_same_bits(store, tmp_path) -> 
 
 def test_another_run_is_not_resumed(store, tmp_path) -> None:
     train(store, out=tmp_path / "run", **SETTINGS)
-    with pytest.raises(ValueError, match="hidden was 8 and is 9"):
+    with refused():
         train(store, out=tmp_path / "run", resume=True, hidden=9)
 
 
@@ -128,7 +129,7 @@ def test_what_auto_stood_for_is_noted_beside_the_request(store, tmp_path) -> Non
 
 
 def test_a_setting_that_does_not_exist_is_refused(store, tmp_path) -> None:
-    with pytest.raises(ValueError, match="there is no option 'epoch'; did you mean 'epochs'"):
+    with refused():
         train(store, out=tmp_path / "run", epoch=3)
     assert not (tmp_path / "run").exists()
 
@@ -136,19 +137,18 @@ def test_a_setting_that_does_not_exist_is_refused(store, tmp_path) -> None:
 @pytest.mark.parametrize("given", [{"negatives": 5}, {"embedding": 8}, {"leave_one_out": True}])
 def test_a_setting_that_the_target_does_not_have_is_refused(store, tmp_path, given) -> None:
     ((name, value),) = given.items()
-    told = f"{name}={value} is for .*, and labels of nodes are predicted: leave it out, or"
-    with pytest.raises(ValueError, match=told):
+    with refused():
         train(store, out=tmp_path / "run", **given)
     file = tmp_path / "settings.toml"
     file.write_text(f"{name} = {str(value).lower()}\n")
-    with pytest.raises(ValueError, match=told):
+    with refused():
         train(store, out=tmp_path / "run", config=file)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("graph", [3, {}])
 def test_what_is_no_graph_is_refused_by_its_type(tmp_path, graph) -> None:
-    with pytest.raises(TypeError, match=f"graph takes a Graph, .* not {type(graph).__name__};"):
+    with refused(TypeError):
         train(graph, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

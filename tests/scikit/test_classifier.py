@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cros
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tests.messages import refused
 from vrgcn import Graph, SavedModel, VRGCNClassifier, load_model, predict, save_model
 from vrgcn.graph.names import Names
 
@@ -101,7 +102,7 @@ def test_minus_one_is_unknown_as_in_semi_supervised_learning(data):
 
 
 def test_a_single_class_beside_minus_one_is_doubted(data):
-    with pytest.raises(ValueError, match=r"only one class, 1, beside -1.*unlabeled=None"):
+    with refused():
         classifier().fit(data.X, np.where(data.codes == 0, 1, -1))
 
 
@@ -114,10 +115,10 @@ def test_a_class_that_only_masked_rows_have_is_not_learned_of(data):
 
 def test_other_rows_are_given_their_edges_or_refused(data, fitted):
     half = len(data.X) // 2
-    with pytest.raises(ValueError, match=r"these 120 rows are not the 240 .*give edge_index"):
+    with refused():
         fitted.predict(data.X[:half])
     moved = data.X + 1  # as many rows, and others
-    with pytest.raises(ValueError, match=r"these 240 rows are not the 240"):
+    with refused():
         fitted.predict(moved)
     inside = data.edge_index[:, (data.edge_index < half).all(0)]
     assert fitted.predict(data.X[:half], edge_index=inside).shape == (half,)
@@ -177,11 +178,11 @@ def test_clones_share_the_graph_and_nothing_that_was_learned(data, fitted):
 
 def test_a_fixed_graph_wants_numbers_of_nodes_each_once(data):
     model = classifier(graph=fixed(data))
-    with pytest.raises(ValueError, match=r"X is the numbers of its nodes"):
+    with refused():
         model.fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"node 3 more than once; .*sample_weight"):
+    with refused():
         model.fit([3, 3, 4], ["a", "b", "a"])
-    with pytest.raises(ValueError, match=r"outside 0\.\.239"):
+    with refused():
         model.fit([3, 240], ["a", "b"])
 
 
@@ -200,7 +201,7 @@ def test_a_graph_with_labels_and_splits_needs_no_y(data):
     )
     assert model.score(others) < 0.1  # only the test nodes, whose labels differ there
     assert model.n_features_in_ == 6
-    with pytest.raises(ValueError, match="a Graph has its edges"):
+    with refused():
         model.predict(graph, edge_index=data.edge_index)
 
 
@@ -225,12 +226,12 @@ def test_sample_weights_move_what_is_predicted(data):
 
 
 @pytest.mark.parametrize(
-    ("weight", "words"),
-    [(-1.0, "not negative"), (np.nan, "finite"), (0.0, "zero for all classes of y")],
+    "weight",
+    [-1.0, np.nan, 0.0],
 )
-def test_weights_of_classes_that_make_no_sense_are_refused(data, weight, words):
+def test_weights_of_classes_that_make_no_sense_are_refused(data, weight):
     given = dict.fromkeys(["red", "green", "blue"], weight)
-    with pytest.raises(ValueError, match=f"class_weight .*{words}"):
+    with refused():
         classifier(class_weight=given).fit(data.X, data.y)
 
 
@@ -257,10 +258,10 @@ def test_validation_rows_choose_the_epoch_and_patience_ends_training(data):
     model.fit(data.X, data.y, edge_index=data.edge_index)
     assert model.n_iter_ < 60
     assert model.result_.val == max(point.val for point in model.result_.curve)
-    with pytest.raises(ValueError, match="patience needs validation nodes"):
+    with refused():
         classifier(patience=3).fit(data.X, data.y)
     mask = np.arange(240) < 120
-    with pytest.raises(ValueError, match="overlap in 120 rows"):
+    with refused():
         classifier().fit(data.X, data.y, train_mask=mask, val_mask=mask)
 
 
@@ -294,15 +295,15 @@ def test_settings_reach_training_and_unknown_ones_are_refused(data):
     model = classifier(settings={"layer_norm": False, "optimizer": "sgd"}, epochs=1)
     model.fit(data.X, data.y)
     assert model.model_.arguments["layer_norm"] is False
-    with pytest.raises(ValueError, match=r"own, VRGCNClassifier\(epochs=\.\.\.\)"):
+    with refused():
         classifier(settings={"epochs": 3}).fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"own, VRGCNClassifier\(random_state=\.\.\.\)"):
+    with refused():
         classifier(settings={"seed": 3}).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="no option 'shedule'; did you mean 'schedule'"):
+    with refused():
         classifier(settings={"shedule": "cosine"}).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="model 'sage' is none of auto, gcn, graphsage, res"):
+    with refused():
         classifier(model="sage").fit(data.X, data.y)
-    with pytest.raises(ValueError, match=r"there is no option 'speed'; there are .*layer_norm"):
+    with refused():
         classifier(settings={"speed": 3}).fit(data.X, data.y)
 
 
@@ -346,7 +347,7 @@ def test_without_scikit_learn_the_error_says_what_to_install():
 def test_a_column_of_words_is_refused_by_its_name_with_a_cure() -> None:
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"age": [1, 2], "city": pd.Categorical(["a", "b"])})
-    with pytest.raises(ValueError, match=r"column 'city' of X holds category, not numbers: encode"):
+    with refused():
         VRGCNClassifier(epochs=1).fit(X, [0, 1])
     X["city"] = pd.Series([3, None], dtype="Int64")
     with pytest.raises(ValueError, match="NaN"):  # scikit-learn's own check

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.scikit.masks import as_mask, row_weights, set_aside, split_of
 
@@ -31,7 +32,7 @@ def test_validation_rows_are_not_trained_on_and_unknown_ones_are_neither() -> No
     assert np.flatnonzero(val).tolist() == [3]
     train, _ = split_of(X, mask(1, 5), mask(3), KNOWN)
     assert np.flatnonzero(train).tolist() == [1]
-    with pytest.raises(ValueError, match="overlap in 1 rows, first: 3"):
+    with refused():
         split_of(X, mask(1, 3), mask(3), KNOWN)
 
 
@@ -68,22 +69,22 @@ def test_a_share_is_set_aside_by_its_seed_and_not_trained_on() -> None:
 def test_one_row_at_least_is_left_to_train_on() -> None:
     train, val = set_aside(mask(2, 3), 0.9, seed=0)
     assert (train.sum(), val.sum()) == (1, 1)
-    with pytest.raises(ValueError, match="at least 0 and below 1, not 1"):
+    with refused():
         set_aside(mask(2, 3), 1, seed=0)
 
 
 def test_masks_are_of_true_and_false_for_each_row() -> None:
     assert as_mask(torch.tensor([1, 4]), 6).tolist() == mask(1, 4).tolist()
     for wrong in ([True, False], [0, 1, 0, 1, 0, 1]):
-        with pytest.raises(ValueError, match=r"val_mask must be \(6,\) of True and False"):
+        with refused():
             as_mask(wrong, 6, "val_mask")
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
-    [([1.0, 2.0], r"must be \(3,\)"), ([1, -1, 1], "not negative"), ([0, 0, 0], "at least one")],
+    "given",
+    [[1.0, 2.0], [1, -1, 1], [0, 0, 0]],
 )
-def test_weights_that_make_no_sense_are_refused(given: list[float], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_weights_that_make_no_sense_are_refused(given: list[float]) -> None:
+    with refused():
         row_weights(given, 3)
     assert row_weights(None, 3).tolist() == [1, 1, 1]

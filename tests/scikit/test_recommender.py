@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+from tests.messages import refused
 from vrgcn import VRGCNRecommender
 
 USERS, ITEMS = 40, 30
@@ -137,15 +138,15 @@ def test_mistakes_are_told(make: object, message: str) -> None:
 
 
 def test_unknown_users_are_told_and_left_out_of_scores(fitted: VRGCNRecommender) -> None:
-    with pytest.raises(ValueError, match="users: 1 nodes are not in the graph of kind 'user'"):
+    with refused():
         fitted.recommend(["nobody"])
-    with pytest.raises(ValueError, match="top must be"):
+    with refused():
         fitted.recommend(top=0)
-    with pytest.raises(ValueError, match="users must be a list of ids"):
+    with refused():
         fitted.recommend("u1")
     new = fitted.recommend(["u1"], top=2)[["customer", "sku"]]
     odd = pd.concat([new, pd.DataFrame({"customer": ["nobody"], "sku": [101]})])
     with pytest.warns(UserWarning, match="1 of 3 pairs are left out"):
         assert fitted.score(odd) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="no pair of a known user"):
+    with refused():
         fitted.score(odd[2:])

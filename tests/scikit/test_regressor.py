@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.messages import refused
 from vrgcn import Graph, VRGCNRegressor
 
 
@@ -25,12 +26,12 @@ def test_numbers_of_neighbours_tell_those_that_are_unknown(data):
 
 def test_a_graph_of_classes_is_refused(data):
     graph = Graph(data.edge_index, data.X.astype(np.float32), data.codes, train=range(240))
-    with pytest.raises(ValueError, match="for classes, and VRGCNRegressor is for regression"):
+    with refused():
         regressor().fit(graph)
 
 
 def test_a_column_of_numbers_is_taken_with_a_warning_and_several_are_refused(data):
     with pytest.warns(UserWarning, match="column-vector"):
         regressor(epochs=1).fit(data.X, data.numbers[:, None])
-    with pytest.raises(ValueError, match="one number per row"):
+    with refused():
         regressor().fit(data.X, np.stack([data.numbers, data.numbers], axis=1))

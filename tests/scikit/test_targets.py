@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.messages import refused
 from vrgcn.scikit.targets import read_classes, read_numbers
 
 NAN = float("nan")
@@ -34,7 +35,7 @@ def test_a_text_is_a_class_where_nothing_stands_for_unknown() -> None:
 
 def test_nan_that_became_a_text_is_doubted() -> None:
     y = np.array(["a", NAN, "b"])
-    with pytest.raises(ValueError, match=r'text "nan", which NumPy makes of NaN.*dtype=object'):
+    with refused():
         read_classes(y, -1)
     assert read_classes(y.astype(object), -1).known.all()
     assert read_classes(y, "nan").known.tolist() == [True, False, True]
@@ -42,7 +43,7 @@ def test_nan_that_became_a_text_is_doubted() -> None:
 
 def test_texts_and_numbers_are_not_mixed() -> None:
     for y in (["a", 1, "b"], np.array([1, None, "a"], dtype=object)):
-        with pytest.raises(ValueError, match="y mixes texts, such as 'a', and 1"):
+        with refused():
             read_classes(y, -1)
     assert read_classes([True, None, 1], -1).known.tolist() == [True, False, True]
 

@@ -142,6 +142,7 @@ def test_an_answer_that_the_client_does_not_take_ends() -> None:
             await ended.wait()
 
     run(scenario)
+    assert ended.is_set()
 
 
 def test_a_complete_request_has_all_the_time_that_its_answer_takes() -> None:

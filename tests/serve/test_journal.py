@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.messages import refused
 from tests.serve.damage import (
     BODIES,
     FOLDED,
@@ -55,7 +56,7 @@ def test_a_key_names_one_change_also_after_a_fold(tmp_path: Path) -> None:
     for _ in range(2):
         assert held.seen('a "key" \n of ä', "a") == 1
         assert held.seen("other", "a") is None
-        with pytest.raises(KeyReusedError, match="another change"):
+        with refused(KeyReusedError):
             held.seen('a "key" \n of ä', "b")
         held.fold("state-1")
         held.close()
@@ -81,7 +82,7 @@ def test_a_change_that_cannot_be_written_leaves_no_trace(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(DiskFullError, match=r"journal-0\.log: the disk at .* is full"):
+        with refused(DiskFullError):
             held.append("a longer change than the next one", "k")
     assert list(held) == [(1, "a")]
     assert held.seen("k", "b") is None
@@ -103,9 +104,9 @@ def test_after_a_head_that_may_be_half_written_nothing_is_acknowledged(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", second)
-        with pytest.raises(OSError, match="input/output"):
+        with refused(OSError):
             held.append("a")
-    with pytest.raises(OSError, match="start the service again"):
+    with refused(OSError):
         held.append("b")
     held.close()
     assert list(Journal(tmp_path, "m")) == [(1, "a")]
@@ -113,7 +114,7 @@ def test_after_a_head_that_may_be_half_written_nothing_is_acknowledged(
 
 def test_a_journal_of_another_model_is_refused(tmp_path: Path) -> None:
     Journal(tmp_path, "m").close()
-    with pytest.raises(OtherModelError, match="another model"):
+    with refused(OtherModelError):
         Journal(tmp_path, "n")
 
 
@@ -173,9 +174,7 @@ def test_damage_to_a_block_of_the_head_hides_no_damage_to_the_log(whole: Path) -
         (folder / FILE).write_bytes(data)
         log = (folder / LOG).read_bytes()
         (folder / LOG).write_bytes(log[:-2])
-        with pytest.raises(
-            DamagedError, match=r"whole up to change 4|changes after 4 may be missing"
-        ):
+        with refused(DamagedError):
             Journal(folder, "m")
 
 
@@ -187,7 +186,7 @@ def test_a_missing_file_is_refused(whole: Path, name: str) -> None:
 
 def test_a_state_without_a_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state-4").mkdir()
-    with pytest.raises(DamagedError, match=r"journal\.head is missing, and state-4 is there"):
+    with refused(DamagedError):
         Journal(tmp_path, "m")
 
 
@@ -198,7 +197,7 @@ def test_files_of_two_journals_do_not_go_together(whole: Path) -> None:
     found = whole.parent / "mixed"
     shutil.copytree(whole, found)
     shutil.copy(other / FILE, found / FILE)
-    with pytest.raises(DamagedError, match=LOG):
+    with refused(DamagedError):
         Journal(found, "m")
 
 
@@ -211,7 +210,7 @@ def test_an_older_head_beside_a_newer_log_is_refused(tmp_path: Path) -> None:
     held.close()
     for path, data in old.items():
         path.write_bytes(data)
-    with pytest.raises(DamagedError, match=r"journal-1\.log has changes that journal\.head"):
+    with refused(DamagedError):
         Journal(tmp_path, "m")
 
 

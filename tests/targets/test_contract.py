@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import torch
 from torch import Tensor
 
 import vrgcn as package
+from tests.messages import refused
 from tests.targets.shop import LIKED, STARS, evaluated, save
 from vrgcn import Run, load_run
-from vrgcn.files.mistakes import InputError
 from vrgcn.inference.predict import exact_sweeps
 from vrgcn.targets.scored import scored_edges
 
@@ -150,30 +149,30 @@ def test_edges_of_a_table_are_scored_under_the_users_ids(
 
 
 @pytest.mark.parametrize(
-    ("name", "flags", "words"),
+    ("name", "flags"),
     [
-        ("labels", {"leave_one_out": True}, "leave_one_out=True is for links and"),
-        ("labels", {"negatives": 5}, "negatives=5 is for links and relations, and"),
-        ("labels", {"metric": "hits@3"}, "hits@3"),
-        ("labels", {"loss": "bpr"}, "bpr"),
-        ("links", {"metric": "rmse"}, 'metric="rmse" is no score of pairs'),
-        ("links", {"loss": "mse"}, 'loss="mse" is of single nodes: pairs have logistic'),
-        ("links", {"class_weights": "balanced"}, 'class_weights="balanced" is for labels'),
-        ("links", {"calibrate": "always"}, "of nodes, and pairs are predicted"),
-        ("values", {"temperature": 0.5}, "temperature=0.5 is for links and"),
-        ("values", {"metric": "auc"}, f'metric="auc" is no score of {STARS}: it has rmse, mae'),
-        ("values", {"loss": "softmax"}, f'loss="softmax" is no loss of {STARS}: it has mse, mae'),
-        ("relations", {"metric": "auc"}, 'metric="auc" is none of mrr, hits@1'),
-        ("relations", {"pair_batches": "nodes"}, 'pair_batches="nodes" is for links and values'),
-        ("relations", {"own_edges": "exclude"}, 'use own_edges="redraw"'),
-        ("relations", {"leave_one_out": True}, "leave_one_out=True is for links and"),
-        ("relations", {"val_negatives": "none.csv"}, '"none.csv" is for links, and relations are'),
-        ("relations", {"decoder": "dot"}, 'decoder="distmult" or decoder="complex"'),
-        ("relations", {"calibrate": "always"}, "of nodes, and pairs are predicted"),
+        ("labels", {"leave_one_out": True}),
+        ("labels", {"negatives": 5}),
+        ("labels", {"metric": "hits@3"}),
+        ("labels", {"loss": "bpr"}),
+        ("links", {"metric": "rmse"}),
+        ("links", {"loss": "mse"}),
+        ("links", {"class_weights": "balanced"}),
+        ("links", {"calibrate": "always"}),
+        ("values", {"temperature": 0.5}),
+        ("values", {"metric": "auc"}),
+        ("values", {"loss": "softmax"}),
+        ("relations", {"metric": "auc"}),
+        ("relations", {"pair_batches": "nodes"}),
+        ("relations", {"own_edges": "exclude"}),
+        ("relations", {"leave_one_out": True}),
+        ("relations", {"val_negatives": "none.csv"}),
+        ("relations", {"decoder": "dot"}),
+        ("relations", {"calibrate": "always"}),
     ],
 )  # fmt: skip
 def test_settings_of_another_target_are_refused(
-    store: Path, tmp_path: Path, name: str, flags: dict[str, Any], words: str
+    store: Path, tmp_path: Path, name: str, flags: dict[str, Any]
 ) -> None:
-    with pytest.raises(InputError, match=re.escape(words)):
+    with refused():
         train(store, tmp_path / "run", name, **flags)

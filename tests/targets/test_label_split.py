@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph
 from vrgcn.targets.label_split import random_split
 
@@ -54,24 +55,24 @@ def test_several_classes_per_node_are_split_as_one() -> None:
 
 
 def test_a_graph_without_labels_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot be split"):
+    with refused():
         random_split(Graph([], torch.zeros(5, 2)), RATIO)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "words"),
+    "ratio",
     [
-        ((0.5, 0.5), "ratio= takes three numbers: train, val, test; not 0.5 0.5"),
-        ((), "ratio= takes three numbers: train, val, test; not nothing"),
-        (0.6, "ratio= takes three numbers: train, val, test; not 0.6"),
-        ("abc", "ratio= takes three numbers: train, val, test; not 'abc'"),
-        ((0.6, "a", 0.2), r"ratio= takes three numbers: train, val, test; not \(0.6, 'a', 0.2\)"),
-        ((0.5, 0.6, 0.1), "ratio=: the shares sum to 1.2, more than 1"),
-        ((1.5, -0.3, -0.2), "ratio=: must be three shares such as 0.6 0.2 0.2, the first above 0"),
-        ((0.0, 0.5, 0.5), "ratio=: must be three shares such as 0.6 0.2 0.2, the first above 0"),
-        ((float("nan"), 0.5, 0.5), "ratio=: must be three shares such as"),
+        (0.5, 0.5),
+        (),
+        0.6,
+        "abc",
+        (0.6, "a", 0.2),
+        (0.5, 0.6, 0.1),
+        (1.5, -0.3, -0.2),
+        (0.0, 0.5, 0.5),
+        (float("nan"), 0.5, 0.5),
     ],
 )
-def test_shares_that_are_none_are_refused(ratio: object, words: str) -> None:
-    with pytest.raises(ValueError, match=f"^{words}"):
+def test_shares_that_are_none_are_refused(ratio: object) -> None:
+    with refused():
         random_split(graph(torch.arange(20) % 2), ratio)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from tests.theory.problems import random_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import EDGES, Pairs
@@ -117,13 +118,13 @@ def test_weights_of_training_edges_are_kept() -> None:
 
 def test_edges_that_cannot_be_split_are_refused() -> None:
     graph = undirected_graph()
-    with pytest.raises(ValueError, match='predict="user-bought-item": a graph of one kind has one'):
+    with refused():
         split_pairs(graph, "user-bought-item")
-    with pytest.raises(ValueError, match="the graph has no edges"):
+    with refused():
         split_pairs(Graph(torch.empty(2, 0, dtype=torch.int64), torch.eye(3)))
     full = torch.combinations(torch.arange(5)).t()
-    with pytest.raises(ValueError, match="every possible pair of edges is known"):
+    with refused():
         split_pairs(Graph(full, torch.eye(5), undirected=True))
-    with pytest.raises(ValueError, match="leaves none of 2 edges to train on"):
+    with refused():
         split_pairs(Graph(torch.tensor([[0, 1], [1, 2]]), torch.eye(3)), ratio=(0.4, 0.3, 0.2))
     assert EDGES == "edges"

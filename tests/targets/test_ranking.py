@@ -10,6 +10,7 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
 from torch import Tensor
 
+from tests.messages import refused
 from tests.targets.test_pair_split import pairs_of, undirected_graph
 from tests.theory.problems import random_graph
 from vrgcn.graph.pairs import Pairs
@@ -211,7 +212,7 @@ def test_any_number_of_places_is_a_metric() -> None:
         *("Hits@1", "Hits@50", "Hits@100", "recall@5")
     ]
     for wrong in ("hits@0", "hits", "hits@-1", "precision@5", "accuracy"):
-        with pytest.raises(ValueError, match=f'metric="{wrong}" is no score of pairs'):
+        with refused():
             pair_metric(wrong)
 
 

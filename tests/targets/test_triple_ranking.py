@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from tests.targets.test_triple_split import as_set, knowledge, store, triples_of
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.triples import Triples
@@ -97,11 +98,11 @@ def test_complex_scores_are_those_of_complex_numbers() -> None:
 
 
 def test_decoders_that_cannot_score_relations_are_refused() -> None:
-    with pytest.raises(ValueError, match='decoder="dot" gives all relations the same score'):
+    with refused():
         DECODERS["dot"](4, True, 3)
-    with pytest.raises(ValueError, match="embedding=5 is odd"):
+    with refused():
         DECODERS["complex"](5, True, 3)
-    with pytest.raises(ValueError, match="these pairs have none"):
+    with refused():
         DECODERS["complex"](4, False)
 
 
@@ -154,5 +155,5 @@ def test_relations_are_found_by_name_with_and_without_kinds() -> None:
     triples = triples_of(split_triples(store()))
     assert triples.find("user-bought-item") == triples.find("bought") == 0
     assert triples.find("rev_follows") == triples.reverse(triples.find("follows")) == 3
-    with pytest.raises(ValueError, match="did you mean 'user-bought-item'"):
+    with refused():
         triples.find("user-buys-item")

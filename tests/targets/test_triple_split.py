@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.triples import Triples
@@ -119,9 +120,9 @@ def test_a_kept_split_is_taken_edge_by_edge() -> None:
 
 def test_a_split_that_some_relation_does_not_have_is_refused_by_name() -> None:
     codes = {f"node-r{n}-node": torch.zeros(90, dtype=torch.int64) for n in (0, 1)}
-    with pytest.raises(ValueError, match="no such split of the edges of node-r2-node"):
+    with refused():
         split_triples(with_split(codes), split_column="part")
-    with pytest.raises(ValueError, match=r"split_column=.*ratio=: give one"):
+    with refused():
         split_triples(with_split(codes), (0.5, 0.2, 0.3), split_column="part")
 
 
@@ -148,7 +149,7 @@ def test_targets_are_those_of_the_kind_that_a_direction_leads_to() -> None:
 
 def test_a_graph_without_relations_is_refused() -> None:
     graph = Graph(torch.tensor([[0, 1], [1, 2]]), torch.randn(3, 2))
-    with pytest.raises(ValueError, match='predict="edges" predicts its edges'):
+    with refused():
         split_triples(graph)
 
 

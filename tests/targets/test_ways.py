@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.messages import refused
 from vrgcn import Graph, split_pairs
 from vrgcn.graph.pairs import Pairs
 
@@ -139,25 +140,22 @@ def test_both_directions_of_an_edge_are_in_the_split_of_the_earlier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "error"),
+    "way",
     [
-        (
-            {"split_column": "part"},
-            r"split_column=\"part\": the graph keeps time \(date\) of user-",
-        ),
-        ({"split_column": "time"}, "is kept as a date"),
-        ({"train_until": "2025"}, "no pair is that early"),
-        ({"train_until": "2026-06", "val_until": "2026-06"}, "must be later than"),
-        ({"val_until": "2026-06"}, "needs train_until=DATE"),
-        ({"train_until": "2026", "leave_one_out": True}, "leave_one_out= and train_until=: give"),
-        ({"train_until": "2026", "time_column": "day"}, "has no columns of dates"),
+        {"split_column": "part"},
+        {"split_column": "time"},
+        {"train_until": "2025"},
+        {"train_until": "2026-06", "val_until": "2026-06"},
+        {"val_until": "2026-06"},
+        {"train_until": "2026", "leave_one_out": True},
+        {"train_until": "2026", "time_column": "day"},
     ],
 )
-def test_ways_that_cannot_be_are_refused(way: dict[str, object], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
+def test_ways_that_cannot_be_are_refused(way: dict[str, object]) -> None:
+    with refused():
         split_pairs(store(), NAME, **way)
 
 
 def test_a_column_that_never_says_train_is_refused() -> None:
-    with pytest.raises(ValueError, match="says train of no pair"):
+    with refused():
         split_pairs(store(part=["test"] * 10), NAME, split_column="part")

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.tasks import TASKS, find_task
 from vrgcn.tasks.metrics import METRICS, class_scores
 from vrgcn.training.objective import score, score_name
@@ -112,17 +113,16 @@ def test_what_is_reported_when_nothing_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("name", "task", "words"),
+    ("name", "task"),
     [
-        ("rmse", "classes", "'rmse' .metric=. is for another task; for classes there are "
-         "accuracy, micro-f1, macro-f1, roc-auc"),
-        ("accuracy", "regression", "for regression there are rmse, mae, r2"),
-        ("accuracy", "multilabel", "for multilabel there are micro-f1, macro-f1, roc-auc"),
-        ("auc", "classes", "'auc' .metric=. is not known; for classes there are accuracy"),
+        ("rmse", "classes"),
+        ("accuracy", "regression"),
+        ("accuracy", "multilabel"),
+        ("auc", "classes"),
     ],
 )  # fmt: skip
-def test_a_metric_that_means_nothing_is_refused_with_those_that_do(name, task, words):
-    with pytest.raises(ValueError, match=words):
+def test_a_metric_that_means_nothing_is_refused_with_those_that_do(name, task):
+    with refused():
         find_task(task).find_metric(name)
 
 

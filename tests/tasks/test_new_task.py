@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.messages import refused
 from vrgcn import (
     MLP,
     Graph,
@@ -96,9 +97,9 @@ def test_a_new_task_is_split_stored_trained_and_shown(counted: Graph, tmp_path: 
 
 def test_settings_and_metrics_of_other_tasks_are_refused(counted: Graph) -> None:
     graph, model = random_split(counted, (0.6, 0.2, 0.2)), MLP(2, 8, 1)
-    with pytest.raises(ValueError, match=r"loss 'mae' .* means nothing for one count per node"):
+    with refused():
         fit(model, graph, TrainConfig(epochs=1, loss="mae"))
-    with pytest.raises(ValueError, match=r"'rmse' .* for another task; for counts there are mae"):
+    with refused():
         fit(model, graph, TrainConfig(epochs=1, metric="rmse"))
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn.tasks import find_task
 from vrgcn.tasks.regions import joined_names, limit_of
 
@@ -29,11 +30,11 @@ def test_exchangeable_nodes_are_covered_as_promised_and_hardly_more() -> None:
 
 
 def test_too_few_nodes_promise_nothing() -> None:
-    with pytest.raises(ValueError, match=r"0\.95 needs at least 19 nodes to calibrate on.*are 18"):
+    with refused():
         limit_of(torch.rand(18), 0.95)
     limit_of(torch.rand(19), 0.95)
     for wrong in (0.0, 1.0, -0.1, 1.5):
-        with pytest.raises(ValueError, match="between 0 and 1"):
+        with refused():
             limit_of(torch.rand(50), wrong)
 
 
@@ -57,7 +58,7 @@ def test_intervals_reach_as_far_as_the_limit() -> None:
 
 
 def test_several_classes_have_no_sets() -> None:
-    with pytest.raises(ValueError, match="no prediction sets for several classes per node"):
+    with refused():
         find_task("multilabel").region(torch.zeros(1, 2), 0.5)
 
 

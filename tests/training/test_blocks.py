@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig, fit
 from vrgcn.targets.finding import find_target
 from vrgcn.training.trainer import Trainer
@@ -78,7 +79,7 @@ def test_blocks_reach_the_score_of_random_nodes():
 
 
 def test_a_run_longer_than_a_minibatch_is_refused():
-    with pytest.raises(ValueError, match="run must be from 1 to batch_size, 16"):
+    with refused():
         MiniBatches(model(), ring(), batch_size=16, run=17)
-    with pytest.raises(ValueError, match="block must be at least 1"):
+    with refused():
         TrainConfig(block=0)

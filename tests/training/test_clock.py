@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
 from tests.runs.test_checkpointing import STEPS, CrashError, assert_same, crash_after, model, train
 from tests.training.test_state import BATCH, graph
 from vrgcn import TrainConfig
@@ -180,7 +181,7 @@ def test_the_record_of_a_run_has_the_score_of_the_epoch_that_a_callback_ended(
 
 @pytest.mark.parametrize("text", ["10", "m", "0s", "-1m", "ten", 10])
 def test_a_limit_that_is_no_time_is_refused(text: object) -> None:
-    with pytest.raises(ValueError, match="is no time, such as 90s, 10m or 2h"):
+    with refused():
         TrainConfig(time_limit=text)
 
 

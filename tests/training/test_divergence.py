@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.messages import refused
 from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.engine.batch import Position
@@ -58,15 +59,14 @@ def last_step(rate: float, data: Graph) -> None:
 
 
 def test_weights_that_the_last_step_loses_are_an_error_and_no_result() -> None:
-    lost = "the weights became infinite or NaN at epoch 1, step 1; lower the learning rate"
     unscored = graph().with_splits({"train": graph().train})
     for data in (graph(), unscored):
-        with pytest.raises(DivergedError, match=lost):
+        with refused(DivergedError):
             last_step(1e39, data)
 
 
 def test_outputs_that_are_no_numbers_are_an_error_and_no_class() -> None:
-    with pytest.raises(DivergedError, match="outputs for the validation nodes became infinite"):
+    with refused(DivergedError):
         last_step(1e37, graph())
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.diagnostics.models import Normed
+from tests.messages import refused
 from tests.theory.problems import double_minibatches, gcn, random_graph
 from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
 from vrgcn.engine.batch import Batch
@@ -141,7 +142,7 @@ def test_what_is_not_finite_is_left_out():
 
 
 def test_a_negative_interval_is_refused():
-    with pytest.raises(ValueError, match="diagnostics must be at least 0, not -1"):
+    with refused():
         TrainConfig(diagnostics=-1)
 
 
@@ -155,5 +156,5 @@ def test_a_seed_may_be_as_large_as_the_time_of_a_day():
     for seed in (20261117131500, 2**63 - 1):
         curve = train(gcn(), estimator="ns", epochs=1, diagnostics=1, seed=seed).curve
         assert curve[0].gradient_noise is not None
-    with pytest.raises(ValueError, match=r"seed must be below 2\*\*63"):
+    with refused():
         TrainConfig(seed=2**63)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.messages import refused
 from vrgcn import MLP, Graph, GraphSAGE, MiniBatches, TrainConfig, fit, predict
 from vrgcn.tasks import TASKS
 from vrgcn.tasks.metrics import class_scores, mae, r2, rmse
@@ -121,48 +122,45 @@ def test_a_rare_class_is_found_only_with_weights():
 
 
 REFUSED = {
-    "loss of classes": (ONE, {}, {"loss": "mae"}, r"loss 'mae' \(loss=\) means nothing for 4 cl"),
-    "loss of several": (SEVERAL, {}, {"loss": "mse"}, "means nothing for 3 classes: leave it out"),
+    "loss of classes": (ONE, {}, {"loss": "mae"}),
+    "loss of several": (SEVERAL, {}, {"loss": "mse"}),
     "weights of numbers": (
         NUMBERS, {"task": "regression"}, {"class_weights": "balanced"},
-        r"class_weights 'balanced' \(class_weights=\) means nothing for one number per node",
     ),
-    "metric": (ONE, {}, {"metric": "r2"}, "for classes there are accuracy, micro-f1"),
+    "metric": (ONE, {}, {"metric": "r2"}),
     "auc of one class": (
         ONE, {"val": [4]}, {"metric": "roc-auc"},
-        "ROC-AUC of the val nodes does not exist: it needs a class that some",
     ),
     "r2 of one number": (
         NUMBERS, {"task": "regression", "val": None, "test": [4]}, {"metric": "r2"},
-        "R2 of the test nodes does not exist: it needs labels that are not all the same",
     ),
-    "no labels": (None, {"train": None, "val": None}, {}, "no labels to train on"),
-    "no training nodes": (ONE, {"train": None}, {}, "no training nodes"),
+    "no labels": (None, {"train": None, "val": None}, {}),
+    "no training nodes": (ONE, {"train": None}, {}),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("labels", "given", "settings", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_the_labels_is_refused(labels, given, settings, words):
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize(("labels", "given", "settings"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_fit_the_labels_is_refused(labels, given, settings):
+    with refused():
         build_objective(graph(labels, **given), TrainConfig(**settings))
 
 
 @pytest.mark.parametrize("name", ["loss", "class_weights"])
 def test_unknown_choices_are_refused_by_the_config(name):
-    with pytest.raises(ValueError, match=f"{name} 'huber' is none of"):
+    with refused():
         TrainConfig(**{name: "huber"})
 
 
 @pytest.mark.parametrize(
-    ("data", "shape", "words"),
+    ("data", "shape"),
     [
-        (graph(ONE), (2, 3), r"shape \(2, 3\), and the graph 4 classes: it must be \(nodes, 4\)"),
-        (numbers(), (2, 3), r"the graph one number per node: it must be \(nodes, 1\)"),
-        (numbers(), (2,), r"shape \(2,\)"),
+        (graph(ONE), (2, 3)),
+        (numbers(), (2, 3)),
+        (numbers(), (2,)),
     ],
 )
-def test_outputs_of_another_width_are_refused(data, shape, words):
-    with pytest.raises(ValueError, match=words):
+def test_outputs_of_another_width_are_refused(data, shape):
+    with refused():
         build_objective(data).check_outputs(torch.zeros(shape))
 
 
@@ -330,9 +328,9 @@ def test_a_loss_of_ones_own_decides_what_is_learned():
 
 
 def test_a_loss_that_is_no_number_for_each_node_is_refused():
-    with pytest.raises(ValueError, match=r'must be \(4,\).*not \(\).*reduction="none"'):
+    with refused():
         fit(GraphSAGE(2, 4, 4), graph(ONE), TrainConfig(epochs=1), objective=F.cross_entropy)
-    with pytest.raises(TypeError, match="neither an Objective nor a function"):
+    with refused(TypeError):
         fit(GraphSAGE(2, 4, 4), graph(ONE), TrainConfig(epochs=1), objective="hinge")
 
 
@@ -345,7 +343,7 @@ def test_a_run_with_another_loss_does_not_go_on_from_a_checkpoint(tmp_path):
 
     model, config = GraphSAGE(2, 4, 4), TrainConfig(epochs=2, checkpoint_every="1")
     fit(model, graph(ONE), config, objective=hinge, checkpoints=tmp_path)
-    with pytest.raises(ValueError, match="objective"):
+    with refused():
         fit(model, graph(ONE), config, objective=usual, resume=tmp_path)
 
 
@@ -361,15 +359,15 @@ def test_weights_of_nodes_multiply_their_losses_and_are_1_on_average():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({"class_weights": "balanced"}, "class_weights 'balanced' is of the usual loss"),
-        ({"label_smoothing": 0.1}, "label_smoothing 0.1 is of the usual loss"),
+        {"class_weights": "balanced"},
+        {"label_smoothing": 0.1},
     ],
 )
-def test_settings_of_the_usual_loss_are_refused_beside_ones_own(settings, words):
+def test_settings_of_the_usual_loss_are_refused_beside_ones_own(settings):
     def own(outputs, labels):
         return F.cross_entropy(outputs, labels, reduction="none")
 
-    with pytest.raises(ValueError, match=words):
+    with refused():
         fit(MLP(2, 4, 4), graph(ONE), TrainConfig(epochs=1, **settings), objective=own)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.messages import refused
 from vrgcn import GCN, TrainConfig
 from vrgcn.training.optimizer import build_optimizer
 
@@ -41,5 +42,5 @@ def test_weights_that_are_held_fixed_are_left_out() -> None:
     groups = build_optimizer(model, TrainConfig(weight_decay=0.1)).param_groups
     assert [p.shape for p in groups[0]["params"]] == [(2, 2)]
     model.requires_grad_(False)
-    with pytest.raises(ValueError, match="no parameters to train"):
+    with refused():
         build_optimizer(model, TrainConfig())

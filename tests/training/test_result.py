@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.messages import refused
 from tests.runs.test_fit import graph, model
 from vrgcn import TrainConfig, fit
 from vrgcn.files.wording import seconds_text
@@ -56,5 +57,5 @@ def test_a_plot_without_validation_nodes_has_one_panel(pyplot):
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
     result = fit(model(), graph(), TrainConfig(epochs=1))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ValueError, match=r"pip install 'vrgcn\[plots\]'"):
+    with refused():
         result.plot()

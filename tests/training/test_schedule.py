@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.messages import refused
 from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.runs.checkpointing import Checkpoints
@@ -146,7 +147,7 @@ def test_a_rate_that_was_halved_by_a_rollback_stays_so(schedule: str, tmp_path) 
 
 def test_a_plateau_needs_validation_nodes() -> None:
     edges, x, y = graph().edge_index(), graph().features, graph().labels
-    with pytest.raises(ValueError, match="no validation nodes: choose cosine"):
+    with refused():
         fit(
             GraphSAGE(5, 8, 3),
             Graph(edges, x, y, train=range(30)),
@@ -158,7 +159,7 @@ def test_epochs_along_a_cosine_cannot_be_changed_on_the_way(tmp_path) -> None:
     run = scheduled(schedule="cosine", checkpoint_every="1")
     Checkpoints(run, tmp_path).run(StopRequest())
     longer = trainer(learning_rate=RATE, epochs=6, estimator="cv", schedule="cosine")
-    with pytest.raises(ValueError, match="epochs was 5 and is 6"):
+    with refused():
         Checkpoints(longer, tmp_path).resume()
 
 
@@ -174,15 +175,15 @@ def test_gradients_are_clipped_by_their_norm(clip: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        ({"schedule": "linear"}, "schedule 'linear' is none of none, cosine, plateau"),
-        ({"warmup": -1}, "warmup must be at least 0"),
-        ({"warmup": 31}, "warmup 31 is longer than the run, epochs=30"),
-        ({"clip": 0.0}, "clip must be positive, not 0.0"),
-        ({"label_smoothing": 1.0}, "label_smoothing is a share from 0 to below 1, not 1.0"),
+        {"schedule": "linear"},
+        {"warmup": -1},
+        {"warmup": 31},
+        {"clip": 0.0},
+        {"label_smoothing": 1.0},
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given: dict, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_settings_that_make_no_sense_are_refused(given: dict) -> None:
+    with refused():
         TrainConfig(**given)

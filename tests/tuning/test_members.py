@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.baselines.problems import small
+from tests.messages import refused
 from vrgcn.baselines import RECIPES, Problem
 from vrgcn.inference.saved import load_model
 from vrgcn.tasks.metrics import METRICS
@@ -65,7 +66,7 @@ def test_a_baseline_that_fails_is_kept_with_its_reason(
     assert (tried.state, tried.reason, tried.val) == ("failed", reason, None)
     assert fitted_baseline(tmp_path / "b") == tried
     error = RuntimeError("a defect of ours")
-    with pytest.raises(RuntimeError, match="a defect of ours"):
+    with refused(RuntimeError):
         fit(tmp_path / "c")
     assert fitted_baseline(tmp_path / "c") is None
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 
+from tests.messages import refused
 from vrgcn import ESTIMATORS, TrainConfig
 from vrgcn.models.config import ModelConfig
 from vrgcn.tuning.space import PORTFOLIO, SPACE, Choice, Range, Search, TriedSettings, check_names
@@ -126,9 +127,9 @@ def test_learned_rows_that_were_given_are_left_out_of_a_model_without_neighbours
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
-    [(("layers", "depth"), "'depth' is none of model, layers"), ((), "name at least one of")],
+    "names",
+    [("layers", "depth"), ()],
 )
-def test_settings_that_cannot_be_searched_are_refused(names, words) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_settings_that_cannot_be_searched_are_refused(names) -> None:
+    with refused():
         check_names(names)

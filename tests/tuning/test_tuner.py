@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.cli.conftest import small_graph
+from tests.messages import refused
 from tests.training.test_objective import far_off
 from vrgcn import TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
@@ -157,13 +158,13 @@ def test_a_trial_that_fails_has_a_reason_and_is_not_the_end(tmp_path, monkeypatc
     assert "the training loss became nan at epoch 1, step 2" in result.trials[1].reason
     assert result.trials[2].reason == "there is not enough memory to train"
     faults["trial-005"] = RuntimeError("a defect of ours")
-    with pytest.raises(RuntimeError, match="a defect of ours"):
+    with refused(RuntimeError):
         search(tmp_path, trials=6)
 
 
 def test_a_search_in_which_everything_fails_gives_up_and_says_why(monkeypatch) -> None:
     monkeypatch.setattr(module, "free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"first 5 trials failed.* of memory, and 1.* are free"):
+    with refused():
         search(trials=30)
 
 
@@ -325,35 +326,33 @@ def test_numbers_are_tuned_towards_the_smallest_error() -> None:
 
 def test_without_optuna_the_extra_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ValueError, match=r"pip install 'vrgcn\[tune\]'"):
+    with refused():
         search()
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs training and validation nodes"):
+    with refused():
         tune(GRAPH.with_splits({"train": GRAPH.train}))
-    with pytest.raises(ValueError, match="time_limit '5' is no time"):
+    with refused():
         search(time_limit="5")
-    with pytest.raises(ValueError, match="trials must be at least 1"):
+    with refused():
         search(trials=0)
 
 
 @pytest.mark.parametrize(
-    ("graph", "model", "config", "names", "message"),
+    ("graph", "model", "config", "names"),
     [
-        (small_graph(seed=1), MODEL, CONFIG, SPACE, "the graph's adjacency is not the same"),
-        (GRAPH, ModelConfig(hidden=16), CONFIG, SPACE, "the model's hidden was 8 and is 16"),
-        (GRAPH, MODEL, replace(CONFIG, epochs=9), SPACE, "epochs was 3 and is 9"),
-        (GRAPH, MODEL, replace(CONFIG, metric="macro-f1"), SPACE, "metric was None and is"),
-        (GRAPH, MODEL, CONFIG, ("hidden",), r"search was \['model', .*is \['hidden'\]"),
+        (small_graph(seed=1), MODEL, CONFIG, SPACE),
+        (GRAPH, ModelConfig(hidden=16), CONFIG, SPACE),
+        (GRAPH, MODEL, replace(CONFIG, epochs=9), SPACE),
+        (GRAPH, MODEL, replace(CONFIG, metric="macro-f1"), SPACE),
+        (GRAPH, MODEL, CONFIG, ("hidden",)),
     ],
 )
-def test_a_folder_with_another_search_is_refused(
-    found, graph, model, config, names, message
-) -> None:
+def test_a_folder_with_another_search_is_refused(found, graph, model, config, names) -> None:
     _, folder = found
     before = (folder / LEADERBOARD).read_text()
-    with pytest.raises(ValueError, match=f"holds another search: .*{message}"):
+    with refused():
         tune(graph, model, config, folder=folder, search=tuple(names), trials=5, baselines=())
     assert (folder / LEADERBOARD).read_text() == before
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.data.databases.postgres import Server
+from tests.messages import refused
 from vrgcn import train
 from vrgcn.data.databases import sending, sqlite
 from vrgcn.data.databases.opening import TableOpener
@@ -77,7 +78,7 @@ def test_mistakes_are_told_before_the_work(vrgcn: Run, trained: Path, address: s
     assert "--append adds to a table of a database, and p.csv is a file" in told(
         "p.csv", "--append"
     )
-    with pytest.raises(ValueError, match="has no table 'predictions'"):
+    with refused():
         rows_of(address, "predictions")
 
 
@@ -119,7 +120,7 @@ def test_rows_that_end_in_an_error_leave_nothing(address: str, append: bool) -> 
     ):
         source.write(url.what, broken(50), append=append)
     assert len(rows_of(address, "users")) == 12
-    with pytest.raises(ValueError, match="has no table 'fresh'"):
+    with refused():
         rows_of(address, "fresh")
 
 
@@ -164,7 +165,7 @@ def test_a_trigger_of_sqlite_that_refuses_a_row_leaves_nothing(
 def test_a_long_name_of_a_column_is_refused_by_postgresql(postgres: Server, home: Path) -> None:
     out = TableUrl.parse(f"{postgres.new_schema()}#p")
     with (
-        pytest.raises(ValueError, match=r"has a name of 63 bytes at most, and 'p_x.* has 66"),
+        refused(),
         destination(out) as path,
     ):
         pq.write_table(pa.table({f"p_{'x' * 64}": [1.0]}), path)
@@ -244,18 +245,18 @@ def test_a_file_that_another_has_locked_is_told(
 
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    "columns",
     [
-        (["id", "p_A", "p_a"], "the column 'p_a' and 'p_A' are one name"),
-        (["id", "p_a\0b"], r"the column 'p_a\\x00b' holds a NUL"),
+        ["id", "p_A", "p_a"],
+        ["id", "p_a\0b"],
     ],
 )
 def test_names_that_a_database_would_change_are_refused(
-    scheme: str, columns: list[str], message: str, tmp_path: Path
+    scheme: str, columns: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "shop.db"
     out = TableUrl.parse(f"{scheme}:///{file}#p")
-    with pytest.raises(ValueError, match=message), destination(out) as path:
+    with refused(), destination(out) as path:
         pq.write_table(pa.table([[1]] * len(columns), columns), path)
     with closing(open_source(out, write=True)) as source:
         source.check_table("p", None, append=False)  # nothing has the name

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import refused
 from vrgcn.data.databases.url import TableUrl, place
 from vrgcn.files.printable import has_password, without_password
 
@@ -23,7 +24,7 @@ def test_three_slashes_are_relative_and_four_absolute() -> None:
     assert TableUrl.parse("duckdb:///a/shop.db").file == Path("a/shop.db")
     assert TableUrl.parse("sqlite:////data/my%20shop%23.db").file == Path("/data/my shop#.db")
     for text in ("sqlite://shop.db#users", "sqlite:///#users", "sqlite://"):
-        with pytest.raises(ValueError, match="a file follows three slashes"):
+        with refused():
             _ = TableUrl.parse(text).file
 
 
@@ -31,16 +32,14 @@ def test_a_text_without_a_scheme_is_a_file() -> None:
     assert place("users.csv") == Path("users.csv")
     assert place(Path("sub") / "users.csv") == Path("sub/users.csv")
     assert place("sqlite:///a.db#t") == TableUrl("sqlite", "sqlite:///a.db", "t")
-    with pytest.raises(TypeError, match="give the address as a text"):
+    with refused(TypeError):
         place(Path("sqlite:///a.db#t"))
 
 
 def test_an_unknown_scheme_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(
-        ValueError, match=r"mysql:// is no known kind of table; there are sqlite://"
-    ):
+    with refused():
         place("mysql://h/shop#users")
-    with pytest.raises(ValueError, match=r"did you mean sqlite://\?"):
+    with refused():
         place("sqlit:///shop.db#users")
 
 
@@ -57,7 +56,7 @@ def test_an_unknown_scheme_is_refused_with_those_that_there_are() -> None:
     ],
 )
 def test_a_password_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(ValueError, match="leave the password out") as caught:
+    with refused() as caught:
         place(url)
     for secret in ("s3cret", "1234", "s3/cr", "et@host"):
         assert secret not in str(caught.value)

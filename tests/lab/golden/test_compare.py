@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from lab.golden.compare import compare
+from tests.messages import refused
 
 
 def recording(folder: Path, texts: dict[str, str], **about: object) -> Path:
@@ -87,7 +86,7 @@ def test_another_machine_is_named(tmp_path: Path, capsys) -> None:
 def test_a_recording_that_broke_off_is_refused(tmp_path: Path) -> None:
     before = recording(tmp_path / "before", TEXTS)
     (tmp_path / "after").mkdir()
-    with pytest.raises(ValueError, match="after is no complete recording"):
+    with refused(ValueError):
         compare(before, tmp_path / "after", ("bits",), 10)
-    with pytest.raises(ValueError, match="before holds no recording of python"):
+    with refused(ValueError):
         compare(before, before, ("python",), 10)

@@ -11,6 +11,7 @@ from lab.harness.records import read_lines
 from lab.league import __main__ as league
 from lab.league.real_graphs import Entry
 from lab.league.rows import Row
+from tests.messages import refused
 from vrgcn import Graph
 
 
@@ -38,7 +39,7 @@ def test_a_stopped_run_goes_on_and_a_failure_is_tried_again(
     out = tmp_path / "league.jsonl"
     league.run(out, ["cora"], {"good": row(calls, "good")}, 1)
     rows = {name: row(calls, name) for name in ("good", "bad", "other")}
-    with pytest.raises(SystemExit, match="cora 0 bad: it cannot be"):
+    with refused(SystemExit):
         league.run(out, ["cora"], rows, 1)
     assert calls == ["cora good", "cora bad", "cora other"]
     assert [record["row"] for record in read_lines(out)] == ["good", "other"]

@@ -22,6 +22,7 @@ from lab.league.publish import (
 )
 from lab.league.scores import Scores
 from lab.league.table import score_table, tune_table
+from tests.messages import refused
 
 
 def text(path: Path) -> str:
@@ -57,5 +58,5 @@ def test_what_is_published_is_the_same_when_it_is_published_again(
 
 def test_a_block_needs_its_place() -> None:
     assert read_block("no block", "mine") is None
-    with pytest.raises(ValueError, match="no line '## End' to put the block mine before"):
+    with refused():
         write_block("# Page\n", "mine", "text", "## End")

@@ -26,7 +26,9 @@ def test_scores_that_are_all_the_same_can_be_drawn(outcome, tmp_path):
         for part in (part for parts in records[0]["sampled"].values() for part in parts):
             part["scores"] = [k / 1000] * 5
         for panel in charts.testing_scores([records]):
-            panel.draw(Figure().subplots())
+            axes = Figure().subplots()
+            panel.draw(axes)
+            assert len(axes.containers) == len(records[0]["sampled"])
 
 
 def test_runs_draw_different_neighbours(monkeypatch):
