@@ -18,7 +18,7 @@ by the r of its relation; the result takes the source's place in a score, which 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,16 +36,23 @@ class Decoder(nn.Module):
     """Scores pairs. one, other: (..., width) of sources and targets, broadcast -> (...).
 
     relations: how many relations are predicted, their reverses included; 0: one alone
+    alike: name of a decoder that gives all relations the same score; None for others
     by_product: whether `against` is one matrix product
     has_prior: whether the last column of embeddings is no direction but a prior of the node
     """
 
+    alike: ClassVar[str | None] = None
     by_product = False
     has_prior = False
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
         super().__init__()
         self.directed = directed
+        if relations and self.alike is not None:
+            raise InputError(
+                f"{setting('decoder', self.alike)} gives all relations the same score: use "
+                f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
+            )
 
     def forward(self, one: Tensor, other: Tensor) -> Tensor:
         raise NotImplementedError
@@ -78,47 +85,58 @@ class Decoder(nn.Module):
         return scores
 
 
-class Dot(Decoder):
+class Product(Decoder):
+    """The product of what each node becomes."""
+
+    by_product = True
+
+    def left(self, z: Tensor) -> Tensor:
+        """What a source becomes."""
+        return z
+
+    def right(self, z: Tensor) -> Tensor:
+        """What a target becomes."""
+        return z
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        return (self.left(one) * self.right(other)).sum(-1)
+
+    def against(self, one: Tensor, others: Tensor) -> Tensor:
+        return self.left(one) @ self.right(others).t()
+
+
+class Dot(Product):
     """zᵤ · zᵥ."""
 
-    by_product = True
-
-    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
-        _refuse_relations("dot", relations)
-
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return (one * other).sum(-1)
-
-    def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return one @ others.t()
+    alike = "dot"
 
 
-class Cosine(Decoder):
-    """zᵤ · zᵥ / (|zᵤ| |zᵥ|)."""
+class Cosine(Product):
+    """zᵤ · zᵥ / (|zᵤ| |zᵥ|), of the learned columns."""
 
-    by_product = True
+    alike = "cosine"
 
-    def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
-        _refuse_relations("cosine", relations)
+    def left(self, z: Tensor) -> Tensor:
+        return F.normalize(self.learned(z), dim=-1)
 
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return (F.normalize(one, dim=-1) * F.normalize(other, dim=-1)).sum(-1)
+    right = left
 
-    def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return F.normalize(one, dim=-1) @ F.normalize(others, dim=-1).t()
+
+class _LearnedCosine(Cosine):
+    """The cosine of all columns but the last."""
+
+    has_prior = True
 
 
 class Lift(Decoder):
     """The cosine of the learned columns, plus the prior of both nodes, the last column."""
 
+    alike = "lift"
     by_product = True
     has_prior = True
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
-        _refuse_relations("lift", relations)
+        super().__init__(width, directed, relations)
         self._cosine = _LearnedCosine(width, directed)
 
     @property
@@ -133,45 +151,30 @@ class Lift(Decoder):
         return self._cosine.against(one, others) + one[:, -1:] + others[:, -1]
 
 
-class _LearnedCosine(Cosine):
-    """The cosine of all columns but the last."""
-
-    has_prior = True
-
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return super().forward(self.learned(one), self.learned(other))
-
-    def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return super().against(self.learned(one), self.learned(others))
-
-
-class DistMult(Decoder):
+class DistMult(Product):
     """Σ r zᵤ zᵥ."""
 
-    by_product = True
-
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
+        super().__init__(width, directed, relations)
         self.weight = nn.Parameter(_drawn(width, relations))
 
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return (self._weighed(one) * other).sum(-1)
+    def times(self, one: Tensor, weight: Tensor) -> Tensor:
+        """r zᵤ."""
+        return one * weight
+
+    def left(self, z: Tensor) -> Tensor:
+        return self.times(z, self.weight) if self.weight.dim() == 1 else z
 
     def query(self, one: Tensor, relations: Tensor) -> Tensor:
-        return one if self.weight.dim() == 1 else one * self.weight[relations]
-
-    def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return self._weighed(one) @ others.t()
-
-    def _weighed(self, one: Tensor) -> Tensor:
-        return one * self.weight if self.weight.dim() == 1 else one
+        return one if self.weight.dim() == 1 else self.times(one, self.weight[relations])
 
 
-class ComplEx(Decoder):
+class ComplEx(DistMult):
     """Re Σ r zᵤ z̄ᵥ."""
 
+    by_product = False
+
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
         if not directed:
             raise InputError(
                 f"{setting('decoder', 'complex')} gives the two directions of a pair different "
@@ -182,28 +185,19 @@ class ComplEx(Decoder):
                 f"{setting('decoder', 'complex')} needs an even number of dimensions, real and "
                 f"imaginary parts: {setting('embedding', width)} is odd"
             )
-        self.weight = nn.Parameter(_drawn(width, relations))
+        super().__init__(width, directed, relations)
 
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        return (self._weighed(one) * other).sum(-1)
-
-    def query(self, one: Tensor, relations: Tensor) -> Tensor:
-        if self.weight.dim() == 1:
-            return one
-        return _complex_product(one, self.weight[relations])
-
-    def against(self, one: Tensor, others: Tensor) -> Tensor:
-        return self._weighed(one) @ others.t()
-
-    def _weighed(self, one: Tensor) -> Tensor:
-        return _complex_product(one, self.weight) if self.weight.dim() == 1 else one
+    def times(self, one: Tensor, weight: Tensor) -> Tensor:
+        """(..., width) the product of complex numbers, real parts in the first half."""
+        (a, b), (c, d) = one.chunk(2, -1), weight.chunk(2, -1)
+        return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
 
 
 class MLPDecoder(Decoder):
     """A dense layer, ReLU and a number."""
 
     def __init__(self, width: int, directed: bool, relations: int = 0) -> None:
-        super().__init__(width, directed)
+        super().__init__(width, directed, relations)
         self.weight = nn.Parameter(_drawn(width, relations)) if relations else None
         self.hidden = nn.Linear((3 if directed else 2) * width, 2 * width)
         self.score = nn.Linear(2 * width, 1)
@@ -222,25 +216,11 @@ class MLPDecoder(Decoder):
         return torch.cat([self(part[:, None], others[None]) for part in one.split(size)])
 
 
-def _refuse_relations(name: str, relations: int) -> None:
-    if relations:
-        raise InputError(
-            f"{setting('decoder', name)} gives all relations the same score: use "
-            f"{setting('decoder', 'distmult')} or {setting('decoder', 'complex')}"
-        )
-
-
 def _drawn(width: int, relations: int) -> Tensor:
     """First weights: 1 of one relation; of several, around 1 and different."""
     if not relations:
         return torch.ones(width)
     return 1 + _DEVIATION * torch.randn(relations, width)
-
-
-def _complex_product(one: Tensor, other: Tensor) -> Tensor:
-    """(..., width) the products of complex numbers, real parts in the first half."""
-    (a, b), (c, d) = one.chunk(2, -1), other.chunk(2, -1)
-    return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
 
 
 DECODERS: dict[str, type[Decoder]] = {

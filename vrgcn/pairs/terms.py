@@ -90,7 +90,37 @@ def coupled_losses(kind: PairLoss, scores: Tensor) -> Tensor:
     )
 
 
-class TermSource:
+class EpochPairs:
+    """The training pairs that an epoch scores.
+
+    share: of the training pairs, drawn anew for each epoch
+    """
+
+    def __init__(self, pairs: Pairs, train: Tensor, share: float) -> None:
+        self.pairs = pairs
+        self.train = train
+        self.score(share)
+
+    def score(self, share: float) -> None:
+        """From now on an epoch scores this share of the training pairs."""
+        self.scored = max(round(share * len(self.train)), 1)
+
+    def chosen(self, generator: torch.Generator) -> Tensor:
+        """(scored pairs,) places among `train` of the pairs that an epoch scores."""
+        if self.scored == len(self.train):
+            return torch.arange(self.scored)
+        return torch.randperm(len(self.train), generator=generator)[: self.scored].sort().values
+
+    def turned(self, chosen: Tensor | None, generator: torch.Generator) -> Tensor:
+        """(pairs, 2) the chosen pairs, or all; those without a direction in a random one."""
+        pairs = self.train if chosen is None else self.train[chosen]
+        if self.pairs.directed:
+            return pairs
+        turned = torch.rand(len(pairs), generator=generator) < 0.5
+        return torch.where(turned[:, None], pairs.flip(1), pairs)
+
+
+class TermSource(EpochPairs):
     """Draws the terms of an epoch.
 
     loss: one of LOSSES; negatives: for each true pair; sampling: how they are drawn
@@ -117,7 +147,6 @@ class TermSource:
                 f"{setting('loss', 'bpr')} compares each pair with negatives of its own: shared "
                 "ones are for softmax and logistic"
             )
-        self.pairs = pairs
         self.loss = loss
         self.negatives = negatives
         self.shared = sampling == "shared"
@@ -128,17 +157,12 @@ class TermSource:
         free = self.sampler.possible(pairs.train[:, 0])
         if not pairs.directed:
             free &= self.sampler.possible(pairs.train[:, 1])
-        self.train = pairs.train[free]
-        self.score(share)
+        super().__init__(pairs, pairs.train[free], share)
         if not len(self.train):
             raise InputError(
                 f"no training pair of {pairs.relation} has a source with a negative: every node is "
                 "linked to every other one"
             )
-
-    def score(self, share: float) -> None:
-        """From now on an epoch scores this share of the training pairs."""
-        self.scored = max(round(share * len(self.train)), 1)
 
     @property
     def count(self) -> int:
@@ -146,18 +170,9 @@ class TermSource:
         coupled = self.shared or self.loss != "logistic"
         return self.scored * (1 if coupled else 1 + self.negatives)
 
-    def chosen(self, generator: torch.Generator) -> Tensor:
-        """(scored pairs,) places among `train` of the pairs that an epoch scores."""
-        if self.scored == len(self.train):
-            return torch.arange(self.scored)
-        return torch.randperm(len(self.train), generator=generator)[: self.scored].sort().values
-
     def draw(self, generator: torch.Generator, chosen: Tensor | None = None) -> Terms:
         """The terms of an epoch. chosen: places among `train`; None: all"""
-        true = self.train if chosen is None else self.train[chosen]
-        if not self.pairs.directed:
-            turned = torch.rand(len(true), generator=generator) < 0.5
-            true = torch.where(turned[:, None], true.flip(1), true)
+        true = self.turned(chosen, generator)
         if self.shared:
             return Terms(true)
         others = self.sampler.draw(true[:, 0], self.negatives, generator)

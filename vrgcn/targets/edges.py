@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
+from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.decoders import Decoder
+from vrgcn.pairs.heads import has_head
 from vrgcn.targets.scored import ScoredEdges
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.config import TrainConfig
@@ -37,6 +40,7 @@ class EdgeTarget:
 
     def __init__(self, edges: ScoredEdges, graph: Graph, config: TrainConfig) -> None:
         self.edges = edges
+        self.pair_batches = config.pair_batches
         self.loss_name = edges.find_loss(config.loss)
         self.trained = torch.ones(graph.num_nodes, dtype=torch.bool)
         self.metric_name = edges.usual_metric if config.metric is None else config.metric
@@ -44,6 +48,13 @@ class EdgeTarget:
         self.decoder: Decoder
         self.warning: str | None = None
         self.tested = True
+
+    def by_nodes(self, model: nn.Module, graph: Graph) -> bool:
+        """Whether minibatches are of nodes; by default, unless the model is relational."""
+        if self.pair_batches != AUTO:
+            return self.pair_batches == "nodes"
+        relational = isinstance(getattr(model, "encoder", None), RelationalModel)
+        return has_head(model, graph) and not relational
 
     @abstractmethod
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:

@@ -9,14 +9,11 @@ from torch import nn
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.lightgcn import LightGCN
 from vrgcn.models.node_table import node_tables
-from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
 from vrgcn.pairs.decoders import Cosine
-from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.own_edges import OwnEdges, own_edges_rule
 from vrgcn.pairs.prior import log_counts, negative_weights, usual_temperature
 from vrgcn.pairs.terms import PairLoss, TermSource
@@ -48,7 +45,6 @@ class Links(EdgeTarget):
         super().__init__(edges, graph, config)
         self.pairs = edges.pairs
         self.batch_size = config.batch_size
-        self.pair_batches = config.pair_batches
         self._wanted, self._share, self._avoid = (
             config.own_edges,
             config.held_share,
@@ -65,7 +61,7 @@ class Links(EdgeTarget):
         self.name = f"pairs of {self.pairs.relation}, {self.loss_name}"
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
-        kind = NodeBatches if self._by_nodes(model, graph) else PairBatches
+        kind = NodeBatches if self.by_nodes(model, graph) else PairBatches
         rule = self._own_edges(model, graph)
         self.source.score(self._share if rule == "redraw" else 1.0)
         return kind(model, graph, source=self.source, own_edges=rule, **settings)
@@ -73,13 +69,6 @@ class Links(EdgeTarget):
     def rules(self, model: nn.Module, graph: Graph) -> tuple[str, ...]:
         own = own_edges_rule(self._own_edges(model, graph), self._share)
         return own, *_NEGATIVES[self._avoid]
-
-    def _by_nodes(self, model: nn.Module, graph: Graph) -> bool:
-        """Whether minibatches are of nodes."""
-        if self.pair_batches != AUTO:
-            return self.pair_batches == "nodes"
-        relational = isinstance(getattr(model, "encoder", None), RelationalModel)
-        return has_head(model, graph) and not relational
 
     def _own_edges(self, model: nn.Module, graph: Graph) -> OwnEdges:
         """The rule about own edges. auto: learned rows of nodes of one kind learn to look for them
@@ -89,7 +78,7 @@ class Links(EdgeTarget):
         rows = any(table.input for table in node_tables(model).values())
         if not rows or any(self.pairs.kinds):
             return "keep"
-        return "redraw" if self._by_nodes(model, graph) else "exclude"
+        return "redraw" if self.by_nodes(model, graph) else "exclude"
 
     def prepare(self, model: nn.Module) -> None:
         super().prepare(model)

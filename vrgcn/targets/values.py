@@ -8,11 +8,8 @@ from torch import nn
 
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
-from vrgcn.models.relational import RelationalModel
 from vrgcn.pairs.batches import NodeBatches, PairBatches
-from vrgcn.pairs.heads import has_head
 from vrgcn.pairs.own_edges import OwnEdges
 from vrgcn.pairs.value_decoders import ValueDecoder
 from vrgcn.pairs.values import ValueSource
@@ -30,18 +27,13 @@ class Values(EdgeTarget):
     def __init__(self, edges: ScoredValues, graph: Graph, config: TrainConfig) -> None:
         super().__init__(edges, graph, config)
         self.pairs = edges.pairs
-        self.pair_batches = config.pair_batches
         self.own_edges: OwnEdges = "keep" if config.own_edges == "auto" else config.own_edges
         share = config.held_share if self.own_edges == "redraw" else 1.0
         self.source = ValueSource(self.pairs, self.loss_name, share)
         self.name = f"values of {edges.predict}, {self.loss_name}"
 
     def minibatches(self, model: nn.Module, graph: Graph, **settings: Any) -> MiniBatches:
-        by_nodes = self.pair_batches == "nodes"
-        if self.pair_batches == AUTO:
-            relational = isinstance(getattr(model, "encoder", None), RelationalModel)
-            by_nodes = has_head(model, graph) and not relational
-        kind = NodeBatches if by_nodes else PairBatches
+        kind = NodeBatches if self.by_nodes(model, graph) else PairBatches
         return kind(model, graph, source=self.source, own_edges=self.own_edges, **settings)
 
     def prepare(self, model: nn.Module) -> None:
