@@ -128,8 +128,8 @@ def test_baselines_have_their_part_of_the_time_and_the_first_in_any_case(monkeyp
     monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
     fit_baseline, asked = module.fit_baseline, []
 
-    def slow(name, problem, *rest):
-        ended = fit_baseline(name, problem, *rest)
+    def slow(name, recipe, problem, *rest, **settings):
+        ended = fit_baseline(name, recipe, problem, *rest, **settings)
         asked.append((name, problem.over()))
         now[0] += 10.0
         asked.append((name, problem.over()))

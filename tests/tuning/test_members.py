@@ -11,10 +11,9 @@ import torch
 
 from tests.baselines.problems import small
 from tests.messages import refused
-from vrgcn.baselines import RECIPES, Problem
+from vrgcn.baselines import RECIPES, Problem, Recipe
 from vrgcn.inference.saved import load_model
 from vrgcn.tasks.metrics import METRICS
-from vrgcn.tuning import members as module
 from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline, standard_error
 
 ACCURACY = METRICS["accuracy"]
@@ -23,9 +22,9 @@ ACCURACY = METRICS["accuracy"]
 def fit(folder: Path, name: str = "linear-2", **given):
     problem = Problem.of(small(), ACCURACY)
     options = {"dataset": "cora"}
-    return fit_baseline(
-        name, problem, small(), ACCURACY, folder, options, given.get("stopped", lambda: False)
-    )
+    stopped = given.get("stopped", lambda: False)
+    settings = {"metric": ACCURACY, "options": options, "stopped": stopped}
+    return fit_baseline(name, RECIPES[name], problem, small(), folder, **settings)
 
 
 def test_a_baseline_is_a_folder_with_its_model_and_its_score(tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_a_baseline_that_fails_is_kept_with_its_reason(
     def fail(problem: Problem) -> None:
         raise error
 
-    monkeypatch.setitem(RECIPES, "linear-2", module.RECIPES["linear-2"].__class__(fail, ""))
+    monkeypatch.setitem(RECIPES, "linear-2", Recipe(fail, ""))
     tried = fit(tmp_path / "b")
     assert (tried.state, tried.reason, tried.val) == ("failed", reason, None)
     assert fitted_baseline(tmp_path / "b") == tried

@@ -48,13 +48,13 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
                 continue
             ended = fit_baseline(
                 name,
+                own[name] if name in own else RECIPES[name],
                 problem,
                 graph,
-                session.metric,
                 session.folder / BASELINES / name,
-                session.options,
-                lambda: stop.signal is not None,
-                own.get(name),
+                metric=session.metric,
+                options=session.options,
+                stopped=lambda: stop.signal is not None,
             )
             if ended is not None:
                 session.note(ended)

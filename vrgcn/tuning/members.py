@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.baselines import RECIPES, Recipe
+from vrgcn.baselines import Recipe
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.parsing import read_json
@@ -64,13 +64,14 @@ class Member:
 
 def fit_baseline(
     name: str,
+    recipe: Recipe,
     problem: Problem,
     graph: Graph,
-    metric: LabelMetric,
     folder: Path,
+    *,
+    metric: LabelMetric,
     options: Mapping[str, Any],
     stopped: Callable[[], bool],
-    recipe: Recipe | None = None,
 ) -> Tried | None:
     """Fit a baseline and keep it in a folder; the result comes last. What is its own fault is told,
     not raised.
@@ -78,7 +79,6 @@ def fit_baseline(
     graph: with labels, whose validation nodes score it
     options: what config.toml says beside its name
     stopped: whether the search has to stop; then nothing is kept, and None returned
-    recipe: of a baseline of the user's own; None: the one of this name
     """
     clock = Clock()
     saved, val, reason = None, None, None
@@ -87,7 +87,7 @@ def fit_baseline(
     config = {**options, "baseline": name}
     write_settings(folder / CONFIG, config)
     try:
-        saved = fit_recipe(recipe or RECIPES[name], problem)
+        saved = fit_recipe(recipe, problem)
         if stopped():
             return None
         save_model(saved, folder / MODEL)
