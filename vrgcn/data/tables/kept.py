@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from vrgcn.data.store import write_array
 from vrgcn.data.store_format import KeptPlace, kept_file, numbered
 from vrgcn.data.tables.adjacency import Adjacency
-from vrgcn.data.tables.encoders.dates import parse_dates
+from vrgcn.data.tables.encoders.dates import no_date, parse_dates
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.splits import NO_SPLIT, split_codes
 from vrgcn.data.tables.values import (
     is_list,
-    is_missing,
     is_nothing,
     is_number,
     is_text,
@@ -105,8 +105,7 @@ class KeptReader:
             values, _ = to_numbers(cells, np.float64)
             return values
         seconds, wrong = parse_dates(cells, self.format)
-        form = f"written as {self.format}" if self.format else "such as 2024-03-01"
-        self._note(f"is no date {form}", start, wrong, cells)
+        self._note(no_date(self.format), start, wrong, cells)
         return seconds
 
     def _class(self, start: int, cells: pa.Array) -> Values:
@@ -123,11 +122,8 @@ class KeptReader:
         return np.where(known, place.to_numpy().astype(np.int64), -1)
 
     def _split(self, start: int, cells: pa.Array) -> Values:
-        text = pc.utf8_lower(pc.utf8_trim_whitespace(to_text(cells)))
-        none = is_missing(text, ())
-        place = pc.index_in(text, pa.array(list(SPLIT_WORDS))).fill_null(len(SPLIT_WORDS))
-        codes = np.array([*SPLIT_WORDS.values(), -1], np.int64)[place.to_numpy()]
-        self._note("is none of train, val and test", start, (codes < 0) & ~none, cells)
+        codes, wrong = split_codes(to_text(cells))
+        self._note(NO_SPLIT, start, wrong, cells)
         return codes
 
     def _note(self, what: str, start: int, rows: Values, cells: pa.Array) -> None:

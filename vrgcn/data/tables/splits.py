@@ -19,6 +19,7 @@ from vrgcn.data.tables.values import is_missing, to_text
 from vrgcn.graph.split_words import SPLIT_WORDS
 
 NONE = -1
+NO_SPLIT = "is none of train, val and test"  # the problem of a cell
 _ROUNDING = 1e-9
 
 
@@ -36,6 +37,21 @@ class KnownLabels(Protocol):
         own."""
 
 
+def split_codes(
+    given: pa.Array, missing: Sequence[str] = ()
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return texts as 0 train, 1 val, 2 test, -1 none, and the places of those that are no split.
+
+    missing: texts that mean that the split is unknown, as an empty one does
+    """
+    text = pc.utf8_lower(pc.utf8_trim_whitespace(given))
+    none = is_missing(given, missing) | is_missing(text, ())
+    place = pc.index_in(text, pa.array(list(SPLIT_WORDS))).fill_null(len(SPLIT_WORDS))
+    codes = np.array([*SPLIT_WORDS.values(), NONE], np.int64)[place.to_numpy()]
+    codes[none] = NONE
+    return codes, np.flatnonzero((codes == NONE) & ~none)
+
+
 class SplitReader:
     """Collects the split column as numbers: 0 train, 1 val, 2 test, -1 none."""
 
@@ -50,16 +66,9 @@ class SplitReader:
 
     def add(self, start: int, batch: pa.RecordBatch) -> None:
         given = to_text(batch.column(self._column))
-        text = pc.utf8_lower(pc.utf8_trim_whitespace(given))
-        none = is_missing(given, self._missing) | is_missing(text, ())
-        place = pc.index_in(text, pa.array(list(SPLIT_WORDS))).fill_null(len(SPLIT_WORDS))
-        codes = np.array([*SPLIT_WORDS.values(), NONE], np.int8)[place.to_numpy()]
-        codes[none] = NONE
-        wrong = np.flatnonzero((codes == NONE) & ~none)
-        self._problems.add(
-            "is none of train, val and test", self._column, start + wrong, given.take(wrong)
-        )
-        self._parts.append(codes)
+        codes, wrong = split_codes(given, self._missing)
+        self._problems.add(NO_SPLIT, self._column, start + wrong, given.take(wrong))
+        self._parts.append(codes.astype(np.int8))
 
     def finish(self, labels: ClassLabels | Numbers | None) -> tuple[NDArray[np.int8], list[str]]:
         """Return the split, and remarks for the user. A node without a label is in no split,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
+from vrgcn.data.tables.encoders.encoder import Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
@@ -45,6 +45,7 @@ class DateColumn(FilledColumn):
     kind: ClassVar[str] = "date"
     option: ClassVar[str] = "a format such as %d.%m.%Y"
     turn: ClassVar[int] = 30
+    stored: ClassVar[tuple[str, ...]] = ("format", "origin", "hours")
 
     def __init__(
         self, column: str, fill: Fill | Filling, format: str | None, origin: int, hours: bool
@@ -77,28 +78,23 @@ class DateColumn(FilledColumn):
     def names(self) -> list[str]:
         circles = ["year", "week", *(["day"] if self.hours else [])]
         parts = [f"{circle}.{wave}" for circle in circles for wave in ("sin", "cos")]
-        mark = ["missing"] if self.filling.fill.mark else []
-        return [f"{self.column}.{part}" for part in ("seconds", *parts, *mark)]
+        return [*(f"{self.column}.{part}" for part in ("seconds", *parts)), *self._mark]
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(parse_dates(cells, self.format)[0] - self.origin)
 
     def encode(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
         seconds, wrong = parse_dates(cells, self.format)
-        form = f"written as {self.format}" if self.format else "such as 2024-03-01"
         advice = (
             f"give {setting('column', f'{self.column}=date:FORMAT')}, {self.column}=category, or "
             f"{drop_advice(self.column)}"
         )
-        tell(f"is no date {form}", wrong, cells.take(pa.array(wrong)), advice)
+        tell(no_date(self.format), wrong, cells.take(pa.array(wrong)), advice)
         seconds[wrong] = self.origin
         gaps = np.isnan(seconds)
         if self.filling.fill.how == "error":
             self.filling.see(seconds - self.origin)
-            advice = (
-                f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop_advice(self.column)}"
-            )
-            tell("is missing", np.flatnonzero(gaps), None, advice)
+            tell("is missing", np.flatnonzero(gaps), None, self._fill_advice)
         out[:, 0] = seconds - self.origin
         angles = [_part_of_year(seconds), (seconds - _MONDAY) / WEEK]
         angles += [seconds / DAY] if self.hours else []
@@ -117,19 +113,6 @@ class DateColumn(FilledColumn):
             f"{counted(len(self.names), 'feature')}: seconds, and places in the {circles}"
             f"{self.filling}"
         )
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "fill": self.filling.state(),
-            "format": self.format,
-            "origin": self.origin,
-            "hours": self.hours,
-        }
-
-    @classmethod
-    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> DateColumn:
-        fill = Filling.from_state(state["fill"])
-        return cls(column, fill, state["format"], state["origin"], state["hours"])
 
 
 def _look(cells: pa.Array, format: str | None, gaps: int = 0) -> Look:
@@ -182,6 +165,11 @@ def _look_of_texts(sample: ColumnSample) -> Look | None:
         sample.gaps,
         f"holds dates such as {known[0].as_py()!r}: is the day first, or the month? Give {options}",
     )
+
+
+def no_date(format: str | None) -> str:
+    """Return the problem of a cell that is no date of a format."""
+    return f"is no date {f'written as {format}' if format else 'such as 2024-03-01'}"
 
 
 def parse_dates(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Encoder
+from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, drop_advice
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.wording import counted
+from vrgcn.files.setting_names import setting
 
 MEDIAN_ROWS = 1 << 18  # the median of a longer column is taken over a sample of this size
 
@@ -85,9 +86,14 @@ class Filling:
 
 
 class FilledColumn(Encoder):
-    """Base class of the encoders whose gaps are filled with a number."""
+    """Base class of the encoders whose gaps are filled with a number.
 
-    def __init__(self, column: str, fill: Fill | Filling) -> None:
+    stored: names of the arguments, besides the column and the fill, that `state` keeps
+    """
+
+    stored: ClassVar[tuple[str, ...]]
+
+    def __init__(self, column: str, fill: Fill | Filling, **options: Any) -> None:
         self.column = column
         self.filling = fill if isinstance(fill, Filling) else Filling(fill)
 
@@ -104,3 +110,23 @@ class FilledColumn(Encoder):
 
     def notes(self) -> list[str]:
         return self.filling.notes()
+
+    def state(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in self.stored}
+        return {"fill": self.filling.state(), **own}
+
+    @classmethod
+    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> Self:
+        options = {name: state[name] for name in cls.stored}
+        return cls(column, fill=Filling.from_state(state["fill"]), **options)
+
+    @property
+    def _mark(self) -> list[str]:
+        """The name of the feature that marks gaps, if there is one."""
+        return [f"{self.column}.missing"] if self.filling.fill.mark else []
+
+    @property
+    def _fill_advice(self) -> str:
+        """What to do about gaps that are errors."""
+        fill = setting("fill", f"{self.column}=mean+mark")
+        return f"give {fill}, or {drop_advice(self.column)}"

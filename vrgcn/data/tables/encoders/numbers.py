@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
+from vrgcn.data.tables.encoders.encoder import Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.encoders.sample import MOSTLY, ColumnSample, share
 from vrgcn.data.tables.overrides import Fill
@@ -44,6 +44,7 @@ class NumberColumn(FilledColumn):
         "lenient (whatever is no number counts as missing), or the decimal comma or point"
     )
     turn: ClassVar[int] = 20
+    stored: ClassVar[tuple[str, ...]] = ("decimal", "lenient", "offset")
     plural: ClassVar[str] = "numbers"
 
     def __init__(
@@ -90,7 +91,7 @@ class NumberColumn(FilledColumn):
 
     @property
     def names(self) -> list[str]:
-        return [self.column, *([f"{self.column}.missing"] if self.filling.fill.mark else [])]
+        return [self.column, *self._mark]
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(self.values(cells)[0])
@@ -144,19 +145,6 @@ class NumberColumn(FilledColumn):
             )
         return notes
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "fill": self.filling.state(),
-            "decimal": self.decimal,
-            "lenient": self.lenient,
-            "offset": self.offset,
-        }
-
-    @classmethod
-    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> NumberColumn:
-        fill = Filling.from_state(state["fill"])
-        return cls(column, fill, state["decimal"], state["lenient"], state["offset"])
-
     def _tell_wrong(self, wrong: NDArray[np.int64], cells: pa.Array, tell: Tell) -> None:
         if not len(wrong):
             return
@@ -169,9 +157,7 @@ class NumberColumn(FilledColumn):
         tell("holds text where numbers should be", wrong, cells.take(pa.array(wrong)), advice)
 
     def _tell_missing(self, cells: pa.Array, out: NDArray[np.float32], tell: Tell) -> None:
-        advice = (
-            f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop_advice(self.column)}"
-        )
+        advice = self._fill_advice
         tell("is missing or NaN", np.flatnonzero(np.isnan(out)), None, advice)
         infinite = np.flatnonzero(np.isinf(out))
         what = "is infinite, or too large for 32 bits"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from vrgcn.data.tables.encoders.cells import (
     reads_lists,
     told_delimiter,
 )
-from vrgcn.data.tables.encoders.encoder import Arrays, Look, Rejection, Tell, drop_advice
+from vrgcn.data.tables.encoders.encoder import Look, Rejection, Tell, drop_advice
 from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
@@ -37,6 +37,7 @@ class VectorColumn(FilledColumn):
     kind: ClassVar[str] = "numbers"
     option: ClassVar[str] = "what stands between two of them"
     turn: ClassVar[int] = 40
+    stored: ClassVar[tuple[str, ...]] = ("width", "delimiter", "decimal")
 
     def __init__(
         self,
@@ -76,8 +77,7 @@ class VectorColumn(FilledColumn):
 
     @property
     def names(self) -> list[str]:
-        mark = [f"{self.column}.missing"] if self.filling.fill.mark else []
-        return [f"{self.column}[{place}]" for place in range(self.width)] + mark
+        return [f"{self.column}[{place}]" for place in range(self.width)] + self._mark
 
     def fit(self, cells: pa.Array) -> None:
         self.filling.see(self._matrix(cells)[0].ravel())
@@ -98,29 +98,15 @@ class VectorColumn(FilledColumn):
             out[:, -1] = ~finite.all(1)
         if self.filling.fill.how == "error":
             self.filling.see(values.ravel())
-            advice = f"give {setting('fill', f'{self.column}=mean+mark')}, or {drop}"
             rows = np.flatnonzero(np.isnan(numbers).any(1))
-            tell("is missing or NaN", rows, None, advice)
+            tell("is missing or NaN", rows, None, self._fill_advice)
             rows = np.flatnonzero(np.isinf(numbers).any(1))
-            tell("is infinite, or too large for 32 bits", rows, None, advice)
+            tell("is infinite, or too large for 32 bits", rows, None, self._fill_advice)
         if not finite.all():
             numbers[~finite] = self.filling.put(int((~finite).sum()))
 
     def plan(self) -> str:
         return f"{counted(len(self.names), 'feature')}{self.filling}"
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "width": self.width,
-            "fill": self.filling.state(),
-            "delimiter": self.delimiter,
-            "decimal": self.decimal,
-        }
-
-    @classmethod
-    def from_state(cls, column: str, state: dict[str, Any], arrays: Arrays) -> VectorColumn:
-        fill = Filling.from_state(state["fill"])
-        return cls(column, state["width"], fill, state["delimiter"], state["decimal"])
 
     def _matrix(
         self, cells: pa.Array
