@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import date, time, timedelta
 from enum import Enum
+from itertools import chain
 from math import isnan
 from numbers import Number
 from pathlib import Path, PurePath
@@ -37,6 +38,9 @@ _OF_FILES = ("nodes", "edges", "out", "delimiter", "headerless", "headerless_nod
 _ODD = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 # What may be written as a text if a column holds several types, or one that Arrow lacks.
 _PLAIN = (str, bytes, Number, np.generic, date, time, timedelta, UUID, PurePath, Enum)
+
+
+End = tuple[Any, Any, dict[str, Any]]  # an edge of NetworkX: source, target, attributes
 
 
 class ObjectsError(InputError):
@@ -107,39 +111,57 @@ def graph_from_networkx(
             raise InputError("features= is of graphs with one kind of nodes; use drop= and column=")
         parts, spec = tables_of_kinds(G, options.pop("weight", None))
         return _imported(parts, out, verbose, options, spec)
-    ids = distinct_ids(names)
+    ids = dict(zip(names, distinct_ids(names), strict=True))
+    held = dict(G.nodes(data=True))
     roles = [*_listed(options.get("label", "label")), options.get("split", "split")]
-    attributes = list(dict.fromkeys(key for _, held in G.nodes(data=True) for key in held))
+    attributes = list(dict.fromkeys(chain(*held.values())))
     if features in ("degree", "constant"):
         attributes = [key for key in attributes if str(key) in roles]
     elif features is not None:
         options["features"] = features
-    check_columns("the nodes", ["", *map(str, attributes)])  # attributes may be 1 and "1"
-    id_column = "id"
-    while id_column in map(str, attributes):
-        id_column = f"node {id_column}"
-    columns = {id_column: table_column(ids)}
-    for key in attributes:
-        columns[str(key)] = table_column([held.get(key) for _, held in G.nodes(data=True)])
-    place = dict(zip(names, ids, strict=True))
     ends = list(G.edges(data=True))
-    linked = {
-        "source": column_array([place[source] for source, _, _ in ends]),
-        "target": column_array([place[target] for _, target, _ in ends]),
-    }
     weight = options.pop("weight", None)
-    if weight is not None or any("weight" in held for _, _, held in ends):
-        key = "weight" if weight is None else weight
-        if ends and not any(key in held for _, _, held in ends):
-            raise InputError(f"no edge of the graph has the attribute {key!r} (weight=)")
-        linked["weight"] = column_array([held.get(key, 1.0) for _, _, held in ends])
+    key = "weight" if weight is None else weight
+    weighted = any(key in attributes for _, _, attributes in ends)
+    if weight is not None and ends and not weighted:
+        raise InputError(f"no edge of the graph has the attribute {key!r} (weight=)")
     tables = {
-        "nodes": ColumnTable("the nodes", columns, names),
-        "edges": ColumnTable("the edges", linked, [(s, t) for s, t, _ in ends]),
+        "nodes": node_table("the nodes", held, attributes, ids),
+        "edges": edge_table("the edges", ends, ids, key if weighted else None),
     }
-    given = {"id": id_column, "directed": G.is_directed(), **options}
+    given = {"id": tables["nodes"].columns[0], "directed": G.is_directed(), **options}
     graph = _imported(tables, out, verbose, given, _one_table(tables))
     return _constant(graph) if features == "constant" else graph
+
+
+def node_table(
+    name: str, held: Mapping[Any, Mapping[Any, Any]], keys: Sequence[Any], ids: Mapping[Any, Any]
+) -> ColumnTable:
+    """The table of some nodes of NetworkX, by their ids, with their attributes `keys`.
+
+    held: the attributes of each node
+    """
+    check_columns(name, ["", *map(str, keys)])  # attributes may be 1 and "1"
+    id_column = "id"
+    while id_column in map(str, keys):
+        id_column = f"node {id_column}"
+    columns = {id_column: table_column([ids[node] for node in held])}
+    for key in keys:
+        columns[str(key)] = table_column([own.get(key) for own in held.values()])
+    return ColumnTable(name, columns, list(held))
+
+
+def edge_table(
+    name: str, ends: Sequence[End], ids: Mapping[Any, Any], weight: Any | None
+) -> ColumnTable:
+    """The table of some edges of NetworkX. weight: an attribute, 1 for edges without it; or None"""
+    columns = {
+        "source": table_column([ids[source] for source, _, _ in ends]),
+        "target": table_column([ids[target] for _, target, _ in ends]),
+    }
+    if weight is not None:
+        columns["weight"] = table_column([held.get(weight, 1.0) for _, _, held in ends])
+    return ColumnTable(name, columns, [(source, target) for source, target, _ in ends])
 
 
 class ColumnTable:

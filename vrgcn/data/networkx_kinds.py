@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
-from vrgcn.data.frames import ColumnTable, distinct_ids, table_column
+from vrgcn.data.frames import ColumnTable, End, distinct_ids, edge_table, node_table
 from vrgcn.files.mistakes import InputError
 
 KIND = "kind"
@@ -32,21 +33,16 @@ def tables_of_kinds(G: Any, weight: str | None) -> tuple[dict[str, ColumnTable],
     tables: dict[str, ColumnTable] = {}
     ids: dict[Any, Any] = {}
     for name in dict.fromkeys(kind.values()):
-        nodes = [node for node in G.nodes if kind[node] == name]
-        own = distinct_ids(nodes)
-        ids |= zip(nodes, own, strict=True)
-        tables[name] = _node_table(G, name, nodes, own)
+        held = {node: attributes for node, attributes in G.nodes(data=True) if kind[node] == name}
+        keys = [key for key in dict.fromkeys(chain(*held.values())) if key != KIND]
+        ids |= zip(held, distinct_ids(list(held)), strict=True)
+        tables[name] = node_table(name, held, keys, ids)
     kinds = list(tables)
     for triple, ends in _relations(G, kind, kinds).items():
         title = "-".join(triple)
-        columns = {
-            "source": table_column([ids[source] for source, _, _ in ends]),
-            "target": table_column([ids[target] for _, target, _ in ends]),
-        }
         key = weight or "weight"
-        if any(key in held for _, _, held in ends):
-            columns["weight"] = table_column([held.get(key, 1.0) for _, _, held in ends])
-        tables[title] = ColumnTable(title, columns, [(s, t) for s, t, _ in ends])
+        weighted = any(key in held for _, _, held in ends)
+        tables[title] = edge_table(title, ends, ids, key if weighted else None)
     relations = [title for title in tables if title not in kinds]
     spec = {
         "nodes": tuple(f"{name}={name}" for name in kinds),
@@ -67,23 +63,9 @@ def _kinds(G: Any) -> dict[Any, str]:
     return kind
 
 
-def _node_table(G: Any, name: str, nodes: Sequence[Any], ids: Sequence[Any]) -> ColumnTable:
-    held = [G.nodes[node] for node in nodes]
-    keys = [key for key in dict.fromkeys(key for one in held for key in one) if key != KIND]
-    id_column = "id"
-    while id_column in map(str, keys):
-        id_column = f"node {id_column}"
-    columns = {id_column: table_column(ids)}
-    for key in keys:
-        columns[str(key)] = table_column([one.get(key) for one in held])
-    return ColumnTable(name, columns, nodes)
-
-
-def _relations(
-    G: Any, kind: dict[Any, str], kinds: Sequence[str]
-) -> dict[Triple, list[tuple[Any, Any, dict[str, Any]]]]:
+def _relations(G: Any, kind: dict[Any, str], kinds: Sequence[str]) -> dict[Triple, list[End]]:
     """Edges by relation: source, target, attributes."""
-    found: dict[Triple, list[tuple[Any, Any, dict[str, Any]]]] = {}
+    found: dict[Triple, list[End]] = {}
     for source, target, key, held in G.edges(keys=True, data=True):
         name = held.get(_RELATION, key if isinstance(key, str) else _UNNAMED)
         ends = [source, target]
