@@ -191,7 +191,10 @@ def test_nodes_that_tomorrows_table_lacks_get_yesterdays_means():
 def test_the_recipe_is_json_and_safetensors_and_can_be_used_again_and_again():
     imported("mine", NODES, **OPTIONS)
     like(NODES)
-    assert json.loads(Path("mine/import.json").read_text())["columns"][1]["kind"] == "category"
+    assert (
+        json.loads(Path("mine/import.json").read_text())["tables"][0]["columns"][1]["kind"]
+        == "category"
+    )
     for name in ("import.json", "import.safetensors"):
         assert (Path("mine") / name).read_bytes() == (Path("tomorrow") / name).read_bytes()
 

@@ -15,6 +15,7 @@ from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.pairs import EDGES
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.edges import LiveEdges
 from vrgcn.live.ids import IdIndex, KindIds
@@ -101,8 +102,9 @@ def _relations(
         if undirected is None and recipe is not None:
             undirected = not recipe.options["directed"]
         edges = LiveEdges(graph.adjacency, slots, undirected)
+        columns = _columns(recipes.get(EDGES))
         frozen = _OF_EDGES if recipe is not None and recipe.features == "edges" else ""
-        return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, _columns(recipe), frozen)}
+        return {ONLY: LiveRelation(ONLY, ONLY, ONLY, edges, columns, frozen)}
     relations = {}
     averaged = averaged_columns(graph)
     for name, part in graph.given.items():

@@ -71,7 +71,7 @@ def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
             kind.source.name: kind.source.recipe or _recipe(source, kind, classes, task)
             for kind in kinds
         }
-        write_recipes(own | recipes if source.named else own, folder)
+        write_recipes(own | recipes, folder)
         notes = remarks(source)
         notes += [note for kind in kinds for note in kind.nodes.notes]
         notes += [note for relation in relations for note in relation.pairs.notes]
@@ -120,11 +120,11 @@ def _with_features(
 def _recipe(
     source: OpenedTables, kind: ReadKind, classes: list[str] | None, task: str
 ) -> ImportRecipe:
-    own, edges = kind.source, None if source.named else source.relations[0].columns
+    own = kind.source
     mean = kind.own.mean if kind.own is not None else np.empty(0, np.float32)
-    labelled = not source.named or own.name == source.labelled
+    labelled = own.name == source.labelled
     return ImportRecipe.of(
-        *(own.spec, own.columns, edges, own.encoders, own.marked, mean),
+        *(own.spec, own.columns, None, own.encoders, own.marked, mean),
         *((classes, task) if labelled else (None, DEFAULT)),
     )
 

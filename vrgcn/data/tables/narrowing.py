@@ -118,6 +118,8 @@ class Narrowing:
 
     def relation_column(self, title: str) -> str | None:
         """Return the column of a table of edges that names the relation of each edge."""
+        if not self.named:
+            return None
         column: str | None = self._columns(title, ("relation_column",))["relation_column"]
         return column
 

@@ -25,6 +25,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 Opener = Callable[[Place, str, str | None, bool], Table]  # called like `open_table`
+ONE_TABLE = "one table of nodes and one of edges"
 _READING = ("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes")
 
 
@@ -103,18 +104,20 @@ def _check_headers(spec: ImportSpec) -> None:
 
 
 def _with_recipes(spec: ImportSpec, recipes: Recipes) -> ImportSpec:
-    """Return the settings with the values of an earlier import for those that were not given."""
-    if not spec.schema.named and list(recipes) == [""]:
-        return recipes[""].applied(spec)
-    own = {*spec.schema.kinds, *(relation.title for relation in spec.schema.relations)}
-    origin = next(iter(recipes.values())).origin
-    if own != set(recipes):
-        had = ", ".join(sorted(set(recipes) - {""})) or "one table of nodes and one of edges"
-        raise InputError(
-            f"{setting('like')}: {origin} was made of {had}; name the same kinds and relations, "
-            f"and not {', '.join(sorted(own - {''})) or 'tables without names'}"
-        )
+    """Return the settings about reading with the values of an earlier import for those that were
+    not given."""
+    schema = spec.schema
+    own = {*schema.kinds, *(relation.owner for relation in schema.relations)}
     first = next(iter(recipes.values()))
+    if own != set(recipes):
+        had = ", ".join(sorted(recipes)) if "" not in recipes else ONE_TABLE
+        given = ", ".join(sorted(own)) if schema.named else "tables without names"
+        raise InputError(
+            f"{setting('like')}: {first.origin} was made of {had}; name the same kinds and "
+            f"relations, and not {given}"
+        )
+    if not schema.named:
+        recipes[""].check_files(spec)
     usual = {name: ImportSpec.__dataclass_fields__[name].default for name in _READING}
     taken = {name: first.options[name] for name in _READING if getattr(spec, name) == usual[name]}
     return replace(spec, **taken)

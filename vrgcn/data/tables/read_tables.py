@@ -211,7 +211,7 @@ def read_relations(
                 written += len(places)
             made.append(relation)
         relations += made
-        recipes[each.file.title] = each.recipe or _edge_recipe(each, made, means)
+        recipes[each.file.owner] = each.recipe or _edge_recipe(each, made, means)
     return relations, recipes, degrees
 
 

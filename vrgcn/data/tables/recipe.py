@@ -97,9 +97,9 @@ class ImportRecipe:
             task=task,
         )
 
-    def applied(self, spec: ImportSpec) -> ImportSpec:
-        """Return the options of another import, with the recipe's values for options that were not
-        given."""
+    def check_files(self, spec: ImportSpec) -> None:
+        """Refuse an import with a table of nodes or a file of features where there was none, or the
+        other way round."""
         if (spec.nodes is None) != (self.id is None):
             nodes = setting("nodes")
             had, give = (
@@ -114,14 +114,16 @@ class ImportRecipe:
                 f"{setting('like')}: the import of {self.origin} {how} its features from a "
                 f"{setting('features_file')}"
             )
+
+    def applied(self, spec: ImportSpec) -> ImportSpec:
+        """Return the options of a kind's table, with the recipe's values for options that were not
+        given."""
+        self.check_files(spec)
         defaults = {field.name: field.default for field in fields(ImportSpec)}
-        stored = {
-            **self.options,
-            **{"id": self.id, "source": self.source, "target": self.target, "weight": self.weight},
-        }
+        stored = self.options | {"id": self.id}
         if spec.nodes is None:
             stored = {name: value for name, value in stored.items() if name not in _NODE_OPTIONS}
-        taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n] and v != ""}
+        taken = {n: v for n, v in stored.items() if getattr(spec, n) == defaults[n]}
         return replace(spec, like=None, **taken)
 
     def applied_to_edges(self, spec: ImportSpec) -> ImportSpec:
@@ -130,16 +132,9 @@ class ImportRecipe:
         columns = {"source": self.source, "target": self.target, "weight": self.weight}
         taken: dict[str, Any] = {n: getattr(spec, n) or value for n, value in columns.items()}
         drop = spec.drop or self.options["drop"]
-        return self.for_edges(replace(spec, like=None, drop=drop, **taken))
-
-    def for_edges(self, spec: ImportSpec) -> ImportSpec:
-        """Return the options for the table of edges: without weights if the recipe has none.
-
-        They do not apply to the table of nodes, whose column `weight` may be a label.
-        """
-        if self.weight is not None or spec.weight is not None:
-            return spec
-        return replace(spec, drop=(*spec.drop, "weight"))
+        if taken["weight"] is None:  # not so in the table of nodes, whose `weight` may be a label
+            drop = (*drop, "weight")
+        return replace(spec, like=None, drop=drop, **taken)
 
     def with_columns(self, spec: ImportSpec, table: Table) -> ImportSpec:
         """Return the options with the recipe's label and split columns, if `table` has them.

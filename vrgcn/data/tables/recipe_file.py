@@ -3,8 +3,8 @@
 import.json            columns, options, classes, and what each encoder learned
 import.safetensors     means of the features, and the arrays of the encoders of texts
 
-A graph of one table has one recipe (version 1), a graph of several kinds one for each table
-(version 2), under the name of its kind or relation.
+There is a recipe for each kind and each table of edges, under its name: "" and "edges" in a graph
+of one table.
 """
 
 from __future__ import annotations
@@ -30,32 +30,29 @@ from vrgcn.files.tensors import read_tensors, write_tensors
 FILE = "import.json"
 ARRAYS = "import.safetensors"
 FORMAT = "vrgcn-import"
-ONE, SEVERAL = 1, 2  # versions: of one table, and of several
+VERSION = 1
 CHECKSUM = "checksum"  # checksum of import.json without this entry
 ARRAYS_CHECKSUM = "arrays_checksum"
 _MEAN = "mean"
 _KEPT = (
     *("id", "label", "split", "source", "target", "weight"),
     *("features", "marked", "task", "classes"),
+    *("relation_column", "relations", "marks"),
 )
-_OF_SEVERAL = ("relation_column", "relations", "marks")
 
-Recipes = Mapping[str, ImportRecipe]  # by kind or relation; by "" for a graph of one table
+Recipes = Mapping[str, ImportRecipe]  # by kind or relation
 Arrays = dict[str, NDArray[Any]]
 
 
 def write_recipes(recipes: Recipes, folder: Path) -> None:
     """Write the recipes into the folder of a graph."""
     arrays: Arrays = {}
-    if list(recipes) == [""]:
-        description = {"format": FORMAT, "version": ONE, **_described(recipes[""], _KEPT, arrays)}
-    else:
-        tables = []
-        for place, (name, recipe) in enumerate(recipes.items()):
-            own: Arrays = {}
-            tables.append({"table": name, **_described(recipe, (*_KEPT, *_OF_SEVERAL), own)})
-            arrays |= {f"{place}/{key}": array for key, array in own.items()}
-        description = {"format": FORMAT, "version": SEVERAL, "tables": tables}
+    tables = []
+    for place, (name, recipe) in enumerate(recipes.items()):
+        own: Arrays = {}
+        tables.append({"table": name, **_described(recipe, own)})
+        arrays |= {f"{place}/{key}": array for key, array in own.items()}
+    description = {"format": FORMAT, "version": VERSION, "tables": tables}
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     with open(folder / ARRAYS, "wb") as file:
         description[ARRAYS_CHECKSUM] = write_tensors(file, tensors)
@@ -68,7 +65,7 @@ def write_recipes(recipes: Recipes, folder: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _described(recipe: ImportRecipe, kept: tuple[str, ...], arrays: Arrays) -> dict[str, Any]:
+def _described(recipe: ImportRecipe, arrays: Arrays) -> dict[str, Any]:
     """Return a recipe as JSON values; its arrays are added to `arrays`."""
     arrays[_MEAN] = recipe.mean
     columns = []
@@ -77,7 +74,7 @@ def _described(recipe: ImportRecipe, kept: tuple[str, ...], arrays: Arrays) -> d
         for name, array in encoder.arrays().items():
             arrays[f"{place}.{name}"] = np.ascontiguousarray(array)
     return {
-        **{name: getattr(recipe, name) for name in (*kept, "options")},
+        **{name: getattr(recipe, name) for name in (*_KEPT, "options")},
         "columns": columns,
     }
 
@@ -100,10 +97,9 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise InputError(f"{setting('like')}: {file} does not say format {FORMAT!r}")
     version = found.get("version")
-    if version not in (ONE, SEVERAL):
+    if version != VERSION:
         raise InputError(
-            f"{setting('like')}: {file} has version {version!r}; this vrgcn reads {ONE} and "
-            f"{SEVERAL}"
+            f"{setting('like')}: {file} has version {version!r}; this vrgcn reads {VERSION}"
         )
     checksum = found.pop(CHECKSUM, None)
     whole = checksum == value_checksum(found)
@@ -115,8 +111,6 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
         )
     try:
         tensors = {name: tensor.numpy() for name, tensor in read_tensors(arrays).items()}
-        if version == ONE:
-            return {"": _recipe(folder, _with_decimal(found, decimal), tensors, _KEPT)}
         return {
             table["table"]: _recipe(
                 folder,
@@ -126,7 +120,6 @@ def read_recipes(folder: Path, decimal: str | None = None) -> Recipes:
                     for name, tensor in tensors.items()
                     if name.startswith(f"{place}/")
                 },
-                (*_KEPT, *_OF_SEVERAL),
             )
             for place, table in enumerate(found["tables"])
         }
@@ -143,9 +136,7 @@ def _with_decimal(found: dict[str, Any], decimal: str | None) -> dict[str, Any]:
     return found | {"columns": columns, "options": found["options"] | {"decimal": decimal}}
 
 
-def _recipe(
-    folder: Path, found: dict[str, Any], arrays: Arrays, names: tuple[str, ...]
-) -> ImportRecipe:
+def _recipe(folder: Path, found: dict[str, Any], arrays: Arrays) -> ImportRecipe:
     encoders = []
     for place, column in enumerate(found["columns"]):
         own = {
@@ -166,7 +157,7 @@ def _recipe(
         for name, value in found["options"].items()
         if name in OPTIONS
     }
-    kept = {name: found[name] for name in names}
+    kept = {name: found[name] for name in _KEPT}
     kept["label"] = tuple(kept["label"])
     width = sum(len(encoder.names) for encoder in encoders) + kept["marked"]
     if encoders and arrays[_MEAN].shape != (width,):

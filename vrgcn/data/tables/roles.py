@@ -116,15 +116,13 @@ class Roles:
             columns = EdgeColumns(source, target, None, [])
             return RelationSource(file, self._narrowing.of_rows(made), numbered, columns)
         spec = self._narrowing.of_relation(file.title)
-        recipe = self._recipe(file.title)
-        if not self._spec.schema.named:
-            for_edges = recipe.for_edges(spec) if recipe is not None else spec
-            return RelationSource(file, spec, table, edge_columns(table, for_edges), (), recipe)
+        recipe = self._recipe(file.owner)
         column = self._narrowing.relation_column(file.title)
         if recipe is not None:
             column = column or recipe.relation_column
             spec = recipe.applied_to_edges(spec)
-        check_asked_for(spec)
+        if self._spec.schema.named:
+            check_asked_for(spec)
         kind = next((k for k in (file.source, file.target) if self._is_table_of(k, file)), None)
         if kind is not None:
             spec = self._with_id(spec, file, kind, table)
@@ -132,7 +130,7 @@ class Roles:
         return RelationSource(file, spec, table, columns, (), recipe, own=kind is not None)
 
     def _is_table_of(self, kind: str, file: RelationFile) -> bool:
-        return self._spec.schema.kinds[kind] == file.path
+        return self._spec.schema.named and self._spec.schema.kinds[kind] == file.path
 
     def _is_relation_of(self, kind: str, file: RelationFile) -> bool:
         """True if columns of a kind's table may be the ends of a relation: its edges are read from
@@ -256,6 +254,7 @@ class Roles:
             spec = self._narrowing.of_kind(kind)
             if spec.features_file is not None:
                 open_features(spec.features_file)
+            spec = spec if recipe is None else recipe.applied(spec)
             return KindSource(kind, spec, recipe=recipe)
         table = self._table("nodes", kind)
         spec = self._narrowing.of_kind(kind)
@@ -265,7 +264,7 @@ class Roles:
         if spec.features_file is not None:
             open_features(spec.features_file)
         labelled = not schema.named or kind == self._narrowing.labelled
-        if schema.named and recipe is not None:
+        if recipe is not None:
             spec = recipe.applied(spec)
         if schema.named:
             check_asked_for(spec)

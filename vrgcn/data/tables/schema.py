@@ -21,6 +21,7 @@ from vrgcn.data.databases.url import Place, TableUrl, is_url, place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import FILE, Placeholder, setting
 
+EDGES = "edges"  # the relation of a graph of one table
 NODE = "node"  # the kind of a single table whose edges name their relations
 REVERSE = "rev_"  # before the name of a relation: its reverse
 _KIND = re.compile(r"\w+")
@@ -45,6 +46,11 @@ class RelationFile:
     def title(self) -> str:
         """The name as the user writes it, such as user-bought-item; "" of the unnamed one."""
         return "-".join(part for part in (self.source, self.name, self.target) if part)
+
+    @property
+    def owner(self) -> str:
+        """The name of its recipe; that of the relation in a graph of one table."""
+        return self.title or EDGES
 
 
 @dataclass(frozen=True)
