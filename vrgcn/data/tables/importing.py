@@ -137,7 +137,7 @@ def _write_labels(
     total = sum(len(kind.nodes.ids) for kind in kinds)
     one = next((kind for kind in kinds if kind.source.name == source.labelled), kinds[0])
     nodes, recipe = one.nodes, one.source.recipe
-    if source.named and source.labelled is None:
+    if source.labelled is None:
         recipe = next((k.source.recipe for k in kinds if _has_classes(k.source)), None)
         nodes = replace(nodes, labels=None, split=None)
     if nodes.labels is not None:

@@ -23,6 +23,7 @@ from vrgcn.data.tables.schema import ImportSchema, arrays_of
 from vrgcn.data.tables.spec import ONE_COLUMN, ImportSpec
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, columns_of, setting
+from vrgcn.graph.kinds import ONE
 
 _OF_NODES = ("id", "label", "split")
 _OF_EDGES = ("source", "target", "weight", "relation_column")
@@ -57,7 +58,7 @@ class Narrowing:
     """Divides the settings of an import among its tables.
 
     tables: the opened tables by kind or by the title of a relation; a kind may have none
-    labelled: the kind that has the labels; None if there are none
+    labelled: the kind that has the labels, if there are any; None if there are none
     """
 
     def __init__(self, spec: ImportSpec, tables: Mapping[str, Table]) -> None:
@@ -66,7 +67,7 @@ class Narrowing:
         self._tables = tables
         self._arrays = arrays_of(spec.features_file) if self.named else {}
         self._own: dict[str, dict[str, list[str]]] = {}
-        self.labelled: str | None = None
+        self.labelled: str | None = None if self.named else ONE
         if self.named:
             self._divide()
 

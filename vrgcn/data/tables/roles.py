@@ -79,14 +79,13 @@ class Roles:
                 continue
             with found.step(), naming(kind):
                 kinds.append(self._keeping_nodes(self._kind(kind, rows.get(kind), plain)))
-        if len(schema.kinds) == len(kinds) == 1 and not schema.named:
+        if kinds and not schema.named:
             self._spec = kinds[0].spec
         self._show(on_plan)
         found.raise_if_any()
-        labelled = self._narrowing.labelled if schema.named else ""
         notes = [note for _, each in self._proposals for note in each.notes]
         source = OpenedTables(
-            *(self._spec, kinds, relations, labelled, self._recipes is not None),
+            *(self._spec, kinds, relations, self._narrowing.labelled, self._recipes is not None),
             notes=[*self._notes, *notes],
         )
         self._check_kept(source)
@@ -152,7 +151,7 @@ class Roles:
     def _without_labels(self, relations: Sequence[RelationSource]) -> list[RelationSource]:
         """Leave out the relations that are made of the label: their edges would tell it."""
         kind, left = self._narrowing.labelled, []
-        spec = self._narrowing.of_kind(kind) if self._spec.schema.named and kind else None
+        spec = self._narrowing.of_kind(kind) if kind else None
         for each in relations:
             column = each.columns.target if each.file.source == kind else each.columns.source
             ours = spec is not None and kind in (each.file.source, each.file.target)
@@ -250,22 +249,18 @@ class Roles:
         self, kind: str, ends: EdgeColumns | None, relations: Sequence[RelationSource]
     ) -> KindSource:
         schema, recipe = self._spec.schema, self._recipe(kind)
-        if schema.kinds[kind] is None:
-            spec = self._narrowing.of_kind(kind)
-            if spec.features_file is not None:
-                open_features(spec.features_file)
-            spec = spec if recipe is None else recipe.applied(spec)
-            return KindSource(kind, spec, recipe=recipe)
-        table = self._table("nodes", kind)
+        table = None if schema.kinds[kind] is None else self._table("nodes", kind)
         spec = self._narrowing.of_kind(kind)
-        if ends is not None:
-            table = NumberedRows(table)
-            spec = replace(spec, id=ROW, drop=(*spec.drop, ends.source, ends.target))
         if spec.features_file is not None:
             open_features(spec.features_file)
-        labelled = not schema.named or kind == self._narrowing.labelled
+        if table is not None and ends is not None:
+            table = NumberedRows(table)
+            spec = replace(spec, id=ROW, drop=(*spec.drop, ends.source, ends.target))
         if recipe is not None:
             spec = recipe.applied(spec)
+        if table is None:
+            return KindSource(kind, spec, recipe=recipe)
+        labelled = kind == self._narrowing.labelled
         if schema.named:
             check_asked_for(spec)
             # A column that names nodes of another kind is a relation, and no feature.
@@ -279,18 +274,17 @@ class Roles:
                 "id" if "id" in table.columns else table.columns[0],
             }
             spec = replace(spec, drop=(*spec.drop, *sorted(keys)))
+        chosen = None
         if recipe is not None:
             spec = recipe.with_columns(spec, table)
-            own = [encoder.column for encoder in recipe.encoders]
-            columns = node_columns(table, spec, own, labelled)
-            if labelled:
-                check_split(table, columns, spec)
+            chosen = [encoder.column for encoder in recipe.encoders]
+        columns = node_columns(table, spec, chosen, labelled)
+        if labelled:
+            check_split(table, columns, spec)
+        if recipe is not None:
             if columns.label:
                 recipe.check_labels(table, columns.label, spec)
             return KindSource(kind, spec, table, columns, recipe.encoders, recipe.marked, recipe)
-        columns = node_columns(table, spec, labelled=labelled)
-        if labelled:
-            check_split(table, columns, spec)
         proposal = propose(table, columns.features, spec, keys=self._keys(table, relations))
         self._proposals.append((kind, proposal))
         encoders = proposal.encoders
