@@ -20,7 +20,6 @@ from vrgcn.cli.shared_flags import (
 from vrgcn.data.sources import find_source
 from vrgcn.files.destination import FIGURES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.targets.spec import TargetSpec
@@ -71,7 +70,6 @@ def run(options: EvaluateOptions) -> None:
         run_evaluate_parts(options, parts)
         return
     from vrgcn.pages.evaluate import evaluate
-    from vrgcn.training.progress import filling_bars
 
     evaluate(
         options.run,
@@ -84,6 +82,5 @@ def run(options: EvaluateOptions) -> None:
         memory=options.memory,
         device=options.device,
         threads=options.threads,
-        on_note=print_note,
-        on_fill=filling_bars(),
+        verbose=True,
     ).print()

@@ -195,8 +195,9 @@ def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...
         raise UsageError(f"there is no option {word}{_did_you_mean(meant)}")
     before = words[place - 1] if place else ""
     after = f" after {before}" if before else ""
-    hint = ""
-    if not any(flag.positional for flag in flags):
+    plain = [flag.flag for flag in flags if flag.positional]
+    hint = f"; only {plain[0]} has no flag before it" if plain else ""
+    if not plain:
         needed = [f"{flag.flag} {flag.value}" for flag in flags if flag.default is MISSING]
         hint = f"; everything here has a flag, such as {' '.join(needed)}" if needed else ""
     raise UsageError(f"{word!r}{after} belongs to no option{hint}")

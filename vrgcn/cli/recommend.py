@@ -11,7 +11,7 @@ from vrgcn.cli.exact_run import ExactOptions, too_large
 from vrgcn.data.databases.url import Place
 from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
+from vrgcn.files.printable import printable
 from vrgcn.files.settings import at_least
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.recommend import check_recommends
@@ -54,12 +54,8 @@ def run(options: RecommendOptions) -> None:
     is complete."""
     from vrgcn.files.memory import memory_advice
     from vrgcn.runs.recommend import recommend
-    from vrgcn.training.progress import counting_bar, filling_bars
 
-    with (
-        memory_advice(too_large(options, "recommend")),
-        counting_bar("embedding") as on_chunk,
-    ):
+    with memory_advice(too_large(options, "recommend")):
         done = recommend(
             options.run,
             options.for_,
@@ -73,9 +69,7 @@ def run(options: RecommendOptions) -> None:
             threads=options.threads,
             out=options.out,
             append=options.append,
-            on_note=print_note,
-            on_fill=filling_bars(),
-            on_chunk=on_chunk,
+            verbose=True,
         )
     print(
         f"the best new partners of {done.sources:,} nodes, {done.count:,} pairs, written to "

@@ -53,6 +53,7 @@ def opened_sweeps(
     dataset: str | None = None,
     data_root: str | Path | None = None,
     memory: Literal["ram", "disk"] = "ram",
+    scored: bool = False,
     verbose: bool = False,
 ) -> Iterator[Sweeping]:
     """Yield sweeps of a run's model; temporary files are deleted afterwards.
@@ -62,6 +63,7 @@ def opened_sweeps(
     kind: of the nodes, or ALL; None: the kind that has labels, in a graph of several kinds
     beside: the folder of the output, for temporary files
     graph, dataset: in place of the run's own; data_root: folder of raw files
+    scored: True if the splits are used, so that notes on them matter
     verbose: print notes and show progress
     """
     with table_folder(memory, beside) as folder:
@@ -70,7 +72,7 @@ def opened_sweeps(
             find_source(dataset, path, needed=False)
             root = None if data_root is None else Path(data_root)
             on_fill = filling_bars() if verbose else None
-            opened = open_run_graph(run, dataset, path, root, folder, on_fill, scored=False)
+            opened = open_run_graph(run, dataset, path, root, folder, on_fill, scored=scored)
             graph = opened.graph
             if verbose:
                 print_note(opened.note)

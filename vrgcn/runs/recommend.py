@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vrgcn.data.databases.url import Place, place
 from vrgcn.data.node_lists import listed_nodes
-from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.settings import at_least
-from vrgcn.runs.run import Run, load_run, open_run_graph
+from vrgcn.runs.run import Run, load_run
 from vrgcn.targets.spec import TargetSpec
 
 if TYPE_CHECKING:
@@ -58,16 +57,14 @@ def recommend(
     top: int = 10,
     relation: str | None = None,
     dataset: str | None = None,
-    graph: str | Path | None = None,
+    graph: Graph | str | Path | None = None,
     data_root: str | Path | None = None,
     memory: Literal["ram", "disk"] = "ram",
     device: str = "cpu",
     threads: int | None = None,
     out: str | Place | None = None,
     append: bool = False,
-    on_note: Callable[[str], None] | None = None,
-    on_fill: Callable[[str, float], None] | None = None,
-    on_chunk: Callable[[int, int], None] | None = None,
+    verbose: bool = False,
 ) -> Recommended:
     """Find the best new partners of nodes, as `vrgcn recommend` does. Known pairs of all splits are
     left out.
@@ -80,25 +77,21 @@ def recommend(
     memory: "disk" keeps tables in files; device, threads: of the computation
     out: file to write, .parquet or .csv, or the address of a table, to which `append` adds rows;
         None: the table is returned
-    on_note: called with a note on the graph; on_fill, on_chunk: with the progress of files, and of
-        the work: what a chunk took, and all of it
+    verbose: print notes and show progress
     """
     import pyarrow as pa
 
     from vrgcn.data.databases.sending import destination
     from vrgcn.data.edge_tables import edge_batch, edge_file
     from vrgcn.engine.devices import use_threads
-    from vrgcn.files.scratch import table_folder
-    from vrgcn.inference.predict import exact_sweeps
     from vrgcn.pairs.model import PairModel
     from vrgcn.runs.embedded import embed_run
+    from vrgcn.runs.exact import ALL, opened_sweeps, shown
     from vrgcn.targets.best import Best, best_partners
 
     use_threads(threads)
     at_least(1, top=top)
-    folder = None if graph is None else Path(graph)
     target = None if out is None else place(str(out))
-    find_source(dataset, folder, needed=False)
     opened = run if isinstance(run, Run) else load_run(run, device)
     check_recommends(opened.folder, opened.config, relation)
     model = opened.saved.model
@@ -108,16 +101,21 @@ def recommend(
         path = None
         if target is not None:
             path = stack.enter_context(destination(target, append=append))
-        tables = stack.enter_context(table_folder(memory, beside))
-        root = None if data_root is None else Path(data_root)
-        asked = open_run_graph(opened, dataset, folder, root, tables, on_fill, scored=False)
-        if asked.note is not None and on_note is not None:
-            on_note(asked.note)
-        sweeps = exact_sweeps(opened.saved, asked.graph, directory=tables)
-        total = sweeps.work(None)
-        found = embed_run(
-            model, asked.graph, sweeps, lambda done: on_chunk and on_chunk(done, total)
+        asked = stack.enter_context(
+            opened_sweeps(
+                opened,
+                None,
+                ALL,
+                beside=beside,
+                graph=graph,
+                dataset=dataset,
+                data_root=data_root,
+                memory=memory,
+                verbose=verbose,
+            )
         )
+        with shown("embedding", asked.sweeps.work(None), verbose) as advance:
+            found = embed_run(model, asked.graph, asked.sweeps, advance)
         edges = found.edges.predicted
         direction = found.edges.direction(relation)
         ends = edges.ends(direction)

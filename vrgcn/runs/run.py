@@ -77,7 +77,7 @@ class Run:
 
     def graph(self) -> Graph:
         """Return the graph that it was trained on, with features scaled as the model needs."""
-        return open_run_graph(self, None, None, None, scored=False).graph
+        return open_run_graph(self, scored=False).graph
 
     def predict(self, graph: Graph | None = None, nodes: Any = None) -> Tensor:
         """Return exact outputs (nodes, classes), before the softmax, for its own graph or another
@@ -112,7 +112,7 @@ class Run:
         if temporary:
             directory = mkdtemp(prefix=".live-", dir=self.folder)
         place = Path(directory) if memory == "disk" and directory is not None else None
-        graph = open_run_graph(self, None, None, None, place, scored=False, scaled=False).graph
+        graph = open_run_graph(self, directory=place, scored=False, scaled=False).graph
         _, folder, _ = graph_source(self.config)
         imported = folder is not None and (folder / FILE).is_file()
         recipes = read_recipes(folder) if imported and folder is not None else None
@@ -224,9 +224,9 @@ def parts_of_run(folder: Path, dataset: str | None, graph: Path | None) -> Path 
 
 def open_run_graph(
     run: Run,
-    dataset: str | None,
-    graph: Path | None,
-    data_root: Path | None,
+    dataset: str | None = None,
+    graph: Path | None = None,
+    data_root: Path | None = None,
     directory: Path | None = None,
     on_fill: Callable[[str, float], None] | None = None,
     *,

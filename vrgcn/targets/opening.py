@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.setting_names import SHARES, setting
+from vrgcn.files.setting_names import COLUMN, SHARES, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.targets.label_split import random_split, split_by_time
 from vrgcn.targets.pair_split import pairs_split
@@ -43,7 +43,7 @@ def check_trainable(graph: Graph, folder: Path | None = None) -> None:
         _refuse_labels(graph, folder)
     raise InputError(
         "the graph has no labelled training nodes; draw some with "
-        f"{setting('ratio', SHARES)}, or import it again with a {setting('label')} column "
+        f"{setting('ratio', SHARES)}, or import it again with {setting('label', COLUMN)} "
         f"and {setting('split')} or {setting('ratio')}"
     )
 
@@ -71,6 +71,6 @@ def _refuse_labels(graph: Graph, folder: Path | None) -> NoReturn:
     links = offered(graph, folder)
     example = f"; predict its links: {setting('predict', links[0])}" if links else ""
     raise InputError(
-        f"the graph has no labels{example}, or import it again with a "
-        f"{setting('label', command='import')} column"
+        f"the graph has no labels{example}, or import it again with "
+        f"{setting('label', COLUMN, command='import')}"
     )

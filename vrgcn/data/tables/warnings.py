@@ -52,7 +52,7 @@ def warnings(
         if kind.features is not None:
             yield from (f"{title}{warning}" for warning in _feature_warnings(kind.features))
     with naming(source.labelled or ""):
-        yield from _label_warnings(nodes, source.spec.task)
+        yield from _label_warnings(nodes, source.spec.task, source.named)
 
 
 def _edge_warnings(pairs: EdgeFile, adjacency: Adjacency, isolated: float) -> Iterator[str]:
@@ -89,12 +89,12 @@ def _feature_warnings(features: Features) -> Iterator[str]:
         yield f"{some} the same for all nodes: {shown}{more}"
 
 
-def _label_warnings(nodes: Nodes, task: str) -> Iterator[str]:
-    """Yield warnings about labels and splits. task: as the user gave it"""
+def _label_warnings(nodes: Nodes, task: str, named: bool) -> Iterator[str]:
+    """Yield warnings about labels and splits. task: as the user gave it; named: of kinds"""
     labels = nodes.labels
     if labels is None:
-        predict = setting("predict", RELATION, command="train")
-        yield f"without labels, pairs alone can be predicted ({predict})"
+        predict = setting("predict", RELATION if named else "edges", command="train")
+        yield f"the graph has no labels: you can predict links only ({predict})"
         return
     if not labels.known.any() or labels.classes == []:
         yield "no node has a label"
