@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vrgcn.tasks.classes import OneClass
 from vrgcn.tasks.metrics import LabelMetric
-from vrgcn.tasks.task import Criterion, Facts, LossSettings
+from vrgcn.tasks.task import Criterion, Facts, LossConfig
 
 
 def steps(outputs: Tensor, labels: Tensor) -> float:
@@ -26,7 +26,7 @@ class Ordinal(OneClass):
     metrics = ("steps", "accuracy")
     unused = ("loss", "class_weights", "label_smoothing")
 
-    def criterion(self, settings: LossSettings, facts: Facts) -> Criterion:
+    def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         return RankedProbability()
 
 
