@@ -3,7 +3,7 @@ evaluated and goes live, alone and among others, and other code does not know it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -126,7 +126,7 @@ def every_order(graph: Graph) -> dict[str, SavedModel]:
         "calibrated, then clipped": plain.then(tempered).then(CLIP),
         "clipped, smoothed, calibrated": plain.then(CLIP).then(spread).then(tempered),
         "smoothed, then its mean, clipped": plain.then(spread).then(Mean()).then(CLIP),
-        "twice": plain.then(CLIP).then(Clipped(0.02)),
+        "twice": plain.then(spread).then(CLIP).then(replace(spread, smooth=0.9)),
         "of an average": both.then(Mean()).then(tempered),
     }
 
@@ -153,6 +153,8 @@ def test_stages_combine_in_any_order(name: str, tmp_path: Path) -> None:
             KnownOutputs(graph, by_hand.clone()), find_task(graph.task), None
         ).outputs()
     assert torch.equal(predict(loaded, graph), by_hand)
+    (tmp_path / "tables").mkdir()
+    assert torch.equal(predict(loaded, graph, directory=tmp_path / "tables"), by_hand)
     if not loaded.parts:
         live = Live(loaded, graph)
         torch.testing.assert_close(live.predict(range(240)).outputs, by_hand)

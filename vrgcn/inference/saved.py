@@ -154,7 +154,7 @@ class SavedModel:
     @property
     def whole(self) -> Stage | None:
         """The first stage that needs the whole graph in one process; None if none does."""
-        return next((stage for stage in self.stages if stage.whole), None)
+        return next((stage for stage in self.stages if not isinstance(stage, RowStage)), None)
 
     def sweeps(
         self,

@@ -29,7 +29,6 @@ class Stage(ABC):
 
     name: in model files; title: for people
     words: what predictions are by it, for people
-    whole: True if a node's outputs depend on those of other nodes
     of_nodes: True if it holds rows of single nodes
     kinds: of its settings, which are attributes, in a file
     """
@@ -37,7 +36,6 @@ class Stage(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     words: ClassVar[str]
-    whole: ClassVar[bool] = True
     of_nodes: ClassVar[bool] = False
     kinds: ClassVar[Mapping[str, Kind]] = {}
 
@@ -86,8 +84,6 @@ class Stage(ABC):
 
 class RowStage(Stage):
     """A stage that changes the outputs of each node by themselves, and keeps their width."""
-
-    whole = False
 
     @abstractmethod
     def rows(self, outputs: Tensor, task: Task) -> Tensor:
