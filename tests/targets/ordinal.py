@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.tasks.classes import OneClass
+from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import LabelMetric
-from vrgcn.tasks.task import Criterion, Facts, LossConfig
+from vrgcn.tasks.task import Criterion, Facts
 
 
 def steps(outputs: Tensor, labels: Tensor) -> float:

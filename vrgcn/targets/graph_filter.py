@@ -32,19 +32,16 @@ class GraphFilter(Rule):
     """
 
     def __init__(self, pairs: Pairs) -> None:
-        from scipy.sparse import coo_matrix, diags
+        from scipy.sparse import diags
 
-        rows = (pairs.train[:, 0] - pairs.sources.start).numpy()
-        columns = (pairs.train[:, 1] - pairs.targets.start).numpy()
-        shape = (len(pairs.sources), len(pairs.targets))
-        R = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        R = training_matrix(pairs, pairs.train)
         R.data[:] = 1
         of_sources, of_targets = (np.maximum(np.asarray(R.sum(k)).ravel(), 1) for k in (1, 0))
         self.root = np.sqrt(of_targets).astype(np.float32)
         T = (diags(1 / np.sqrt(of_sources)) @ R @ diags(1 / self.root)).astype(np.float32)
         self.R: Any = R
         self.back: Any = T.T.tocsr()
-        _, vectors = factors(T.tocsr(), min(_WIDTH, *shape))
+        _, vectors = factors(T.tocsr(), min(_WIDTH, *R.shape))
         self.vectors = np.ascontiguousarray(vectors, np.float32)
         self.edges, self.sources = pairs, pairs.sources
 
@@ -52,6 +49,15 @@ class GraphFilter(Rule):
         own = self.R[(sources - self.sources.start).numpy()]
         low = (own.multiply(1 / self.root).tocsr() @ self.vectors) @ self.vectors.T
         return torch.from_numpy(through_sources(own, self.back) + _SHARE * low * self.root)
+
+
+def training_matrix(pairs: Pairs, ends: Tensor) -> Any:
+    """(sources, targets) how often each pair is among `ends` (pairs, 2), in compressed rows."""
+    from scipy.sparse import coo_matrix
+
+    places = (ends - torch.tensor([pairs.sources.start, pairs.targets.start])).t().numpy()
+    shape = (len(pairs.sources), len(pairs.targets))
+    return coo_matrix((np.ones(len(ends), np.float32), tuple(places)), shape).tocsr()
 
 
 def through_sources(own: Any, back: Any) -> Any:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from vrgcn.graph.pairs import Pairs
 from vrgcn.targets.factors import factors
-from vrgcn.targets.graph_filter import GraphFilter, through_sources
+from vrgcn.targets.graph_filter import GraphFilter, through_sources, training_matrix
 from vrgcn.targets.ranking import ENTRIES, Rule, Scorer
 
 
@@ -83,12 +83,7 @@ class BoughtTogether(Rule):
     """The number of ways from the source over a partner and another source to the target."""
 
     def __init__(self, pairs: Pairs) -> None:
-        from scipy.sparse import coo_matrix
-
-        rows = (pairs.train[:, 0] - pairs.sources.start).numpy()
-        columns = (pairs.train[:, 1] - pairs.targets.start).numpy()
-        shape = (len(pairs.sources), len(pairs.targets))
-        self.A: Any = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        self.A: Any = training_matrix(pairs, pairs.train)
         self.back: Any = self.A.T.tocsr()
         self.edges, self.sources = pairs, pairs.sources
 
@@ -126,18 +121,15 @@ class MatrixFactorisation:
     """
 
     def __init__(self, pairs: Pairs, width: int) -> None:
-        from scipy.sparse import coo_matrix, diags
+        from scipy.sparse import diags
 
-        ends = pairs.train.numpy()
-        if not pairs.directed:
-            ends = np.concatenate([ends, ends[:, ::-1]])
-        rows, columns = ends[:, 0] - pairs.sources.start, ends[:, 1] - pairs.targets.start
-        shape = (len(pairs.sources), len(pairs.targets))
-        A = coo_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape).tocsr()
+        train = pairs.train
+        ends = train if pairs.directed else torch.cat([train, train.flip(1)])
+        A = training_matrix(pairs, ends)
         A.data[:] = 1
         roots = [np.maximum(np.asarray(A.sum(side)).ravel(), 1) ** 0.25 for side in (1, 0)]
         scaled = (diags(1 / roots[0]) @ A @ diags(1 / roots[1])).astype(np.float32).tocsr()
-        left, right = factors(scaled, min(width, *shape))
+        left, right = factors(scaled, min(width, *A.shape))
         self.left = torch.from_numpy(np.ascontiguousarray(left, np.float32))
         self.right = torch.from_numpy(np.ascontiguousarray(right * roots[1][:, None], np.float32))
         self.sources, self.targets = pairs.sources, pairs.targets

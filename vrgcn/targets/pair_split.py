@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +21,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
-from vrgcn.graph.sparse import CSR
+from vrgcn.graph.relations import Relation
 from vrgcn.graph.until import Until
 from vrgcn.graph.visible import until_then
 from vrgcn.pairs.negatives import drawn_negatives
@@ -99,7 +98,7 @@ def pairs_split(graph: Graph, spec: TargetSpec) -> Graph:
     generator = torch.Generator().manual_seed(spec.split_seed)
     A = found.adjacency
     targets, sources = A.row_of_entry, A.indices
-    directed = found.kinds[0] != found.kinds[1] or not is_symmetric(A)
+    directed = found.source != found.target or not is_symmetric(A)
     one, other = torch.minimum(sources, targets), torch.maximum(sources, targets)
     key, place = torch.unique(one * graph.num_nodes + other, return_inverse=True)
     loop = torch.div(key, graph.num_nodes, rounding_mode="floor") == key % graph.num_nodes
@@ -122,12 +121,12 @@ def pairs_split(graph: Graph, spec: TargetSpec) -> Graph:
     pairs = Pairs(
         name,
         directed,
-        found.sources,
-        found.targets,
+        graph.kinds.range(found.source),
+        graph.kinds.range(found.target),
         train,
         val,
         test,
-        kinds=found.kinds,
+        kinds=(found.source, found.target),
         rules=_rules(graph, until),
         said=tuple(listed.said),
         aside=aside,
@@ -203,15 +202,6 @@ def _rules(graph: Graph, until: Until | None) -> tuple[str, ...]:
     return (*RULES, *((RULE_OF_KINDS,) if graph.kinds.named else degrees), *times)
 
 
-class _Found(NamedTuple):
-    """A relation in a graph: its edges, the nodes at either end, their kinds."""
-
-    adjacency: CSR
-    sources: range
-    targets: range
-    kinds: tuple[str, str]
-
-
 def visible_graph(
     graph: Graph, pairs: Pairs, visible: Mapping[str, Tensor], *, only_named: bool = False
 ) -> Graph:
@@ -234,9 +224,8 @@ def visible_graph(
     return to_predict(graph, edges, features, nodes).replace(pairs=pairs)
 
 
-def _find(graph: Graph, relation: str) -> _Found:
-    kinds = graph.kinds
-    if relation not in graph.edges and not kinds.named:
+def _find(graph: Graph, relation: str) -> Relation:
+    if relation not in graph.edges and not graph.kinds.named:
         raise InputError(
             f"{setting('predict', relation)}: a graph of one kind has one relation, "
             f"{setting('predict', EDGES)}"
@@ -248,12 +237,9 @@ def _find(graph: Graph, relation: str) -> _Found:
             f"{setting('predict', relation)}: the graph has the relations "
             f"{', '.join(graph.edges)}{hint}"
         )
-    part = graph.relations[relation]
-    ends = part.source, part.target
-    found = _Found(part.adjacency, kinds.range(part.source), kinds.range(part.target), ends)
-    if not found.adjacency.num_entries:
+    if not graph.relations[relation].num_edges:
         raise InputError(f"{setting('predict', relation)}: the graph has no edges")
-    return found
+    return graph.relations[relation]
 
 
 def _sources(sources: Tensor, place: Tensor, count: int) -> Tensor:
