@@ -30,9 +30,20 @@ def test_a_graph_that_nobody_touches_raises_nothing(folder: Path) -> None:
     assert not told
 
 
-def test_a_file_that_is_written_to_is_named(folder: Path) -> None:
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    edges = {("user", "bought", "item"): [[0, 1], [0, 0]], ("user", "knows", "user"): [[0], [1]]}
+    save_graph(Graph.from_kinds({"user": torch.ones(2, 1), "item": 1}, edges), tmp_path / "shop")
+    return tmp_path / "shop"
+
+
+@pytest.mark.parametrize(("graph", "name"), [("folder", "indices_0"), ("shop", "indices_1")])
+def test_a_file_that_is_written_to_is_named(
+    graph: str, name: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(graph)
     watch = StoreWatch(folder, print)
-    file = folder / "indices_0.npy"
+    file = folder / f"{name}.npy"
     with open(file, "r+b") as opened:
         opened.write(b"\x93")  # the same byte that was there: the write is what counts
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))  # where clocks tick too slowly to show it
