@@ -31,6 +31,10 @@ def names_of(path: Path) -> dict[str, tuple[Path, str | ast.AST]]:
             module = TESTS.joinpath(*str(node.module).split(".")[1:]).with_suffix(".py")
             if module.is_file():
                 names |= {x.asname or x.name: (module, x.name) for x in node.names}
+            for x in node.names:
+                inside = module.with_suffix("") / f"{x.name}.py"
+                if inside.is_file():
+                    names |= {f"{x.asname or x.name}.{y}": (inside, y) for y in names_of(inside)}
     return names
 
 
