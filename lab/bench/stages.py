@@ -140,9 +140,9 @@ class _TimedHistory(History):
     """The same table, its average timed."""
 
     def __init__(self, table: History, clock: Clock) -> None:
-        super().__init__(table.values, table.written)
+        super().__init__(table.values, table.written, table.frame)
         self._clock = clock
 
-    def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
+    def average(self, rows: CSR, dtype: torch.dtype, weights: Tensor | None = None) -> Tensor:
         with self._clock("average"):
-            return super().average(rows, dtype)
+            return super().average(rows, dtype, weights)

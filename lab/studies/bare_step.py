@@ -34,7 +34,7 @@ class NoHistory(History):
     def __init__(self, rows: int, width: int) -> None:
         super().__init__(torch.zeros(rows, width), torch.zeros(rows, dtype=torch.int64))
 
-    def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
+    def average(self, rows: CSR, dtype: torch.dtype, weights: Tensor | None = None) -> Tensor:
         return self.values[: rows.num_rows]
 
     def read(self, nodes: Tensor, dtype: torch.dtype) -> Tensor:

@@ -216,6 +216,9 @@ class PartCheckpoints(Checkpoints):
         position = Position(done, steps if done else 0, done * steps)
         histories: dict[str, Tensor] = {}
         for name in (n for n in state.histories if not n.startswith("halo.")):
+            if name.endswith(".move"):  # the same in all parts
+                histories[name] = state.histories[name]
+                continue
             tables = [(p.state.histories[NUMBERS], p.state.histories[name]) for p in parts]
             written = name.endswith(".written")
             histories[name] = _gathered(trainer.part.nodes, tables, written)

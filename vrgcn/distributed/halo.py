@@ -118,7 +118,10 @@ class Halo:
         came = self.group.exchange(flat, [*map(len, send)], [*map(len, here)], "measured").rows()
         now = from_bytes(came, values).to(values.device).double()
         held = values.index_select(0, (copies + self.own).to(values.device)).double()
-        return float((held - now).square().sum()), float(now.square().sum())
+        apart = float((held - now).square().sum())
+        if table.frame is not None:  # the same in both
+            now = table.frame.added(now, (copies + self.own).to(values.device))
+        return apart, float(now.square().sum())
 
 
 def pack(tables: Sequence[History], nodes: Tensor, slots: Tensor | None) -> Tensor:

@@ -4,6 +4,10 @@
 to all copies at once, level by level; rows written after the step are sent then. So the tables of
 all processes equal those of one process that trains on the union of their minibatches.
 
+Where tables have a moving frame (engine/frame.py), its move D is the same in all processes: each
+step adds up, for each table, what D lacks and for how many rows, before rows are written; that is
+one small sum over the processes for each table, with either halo.
+
 `delayed`: rows that a step writes are sent after it, for all tables together, during the next step,
 and arrive before the rows of that one are sent: a copy is one step older than the original, or k
 steps if rows are sent every k steps. Rows on their way are part of the state.
@@ -27,6 +31,7 @@ from vrgcn.distributed.halo import (
     unpack_integers,
 )
 from vrgcn.engine.batch import Batch
+from vrgcn.engine.frame import Frame
 from vrgcn.engine.history import NEVER, Histories, History, Replaced
 
 NUMBERS = "halo.numbers"  # numbers of own nodes in the whole graph
@@ -45,9 +50,14 @@ class _Step:
 class HaloHistory(History):
     """A table whose rows go to all copies if a step writes them before it averages any."""
 
-    def __init__(self, values: Tensor, written: Tensor, histories: HaloHistories) -> None:
-        super().__init__(values, written)
+    def __init__(
+        self, values: Tensor, written: Tensor, frame: Frame | None, histories: HaloHistories
+    ) -> None:
+        super().__init__(values, written, frame)
         self._histories = histories
+
+    def _move(self, frame: Frame, h: Tensor, values: Tensor, here: Tensor) -> None:
+        frame.advance(*self._histories.of_all(*frame.lack(h, values, here)))
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
         before = super().replace(nodes, h, step)
@@ -84,8 +94,8 @@ class HaloHistories(Histories):
         self._arriving: Arriving | None = None
         self._arriving_of: list[tuple[int, str]] = []  # tables whose rows are on their way
 
-    def make(self, values: Tensor, written: Tensor) -> History:
-        return HaloHistory(values, written, self)
+    def make(self, values: Tensor, written: Tensor, frame: Frame | None) -> History:
+        return HaloHistory(values, written, frame, self)
 
     def begin(self, batch: Batch, step: int) -> None:
         """Before the step: tell all processes how many rows will come."""
@@ -112,6 +122,17 @@ class HaloHistories(Histories):
         elif not gradients:
             self._send_step([self.tables[key] for key in sorted(self.tables)])
         self._step = None
+
+    def of_all(self, total: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum what a frame lacks over all processes, inside a step: D is the same everywhere, so
+        rows that travel stay right, however late they arrive."""
+        if self._step is None and self._routes is None:
+            return total, count
+        both = self.halo.group.sum(
+            torch.cat([total, count[None]]).to(self.halo.group.device), "moves"
+        )
+        both = both.to(total.device)
+        return both[:-1], both[-1]
 
     def replaced(self, table: History) -> None:
         """Called when a table has the minibatch's new rows and is about to be averaged."""

@@ -15,6 +15,7 @@ from vrgcn.distributed.histories import HaloHistories
 from vrgcn.distributed.visits import grown, reached_visits
 from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator
+from vrgcn.engine.frame import Frames
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sample, Sampler
 from vrgcn.engine.sweeps import fill_tables
@@ -50,6 +51,7 @@ class AtHome:
         self.sampler = sampler
         self.own = own
         self.random, self.shared = sampler.random, sampler.shared
+        self.computes_of = getattr(sampler, "computes_of", None)
 
     def computes_neighbours(self, level: int) -> bool:
         return self.sampler.computes_neighbours(level)
@@ -102,6 +104,7 @@ class PartMiniBatches(MiniBatches):
             exact=distributed.halo == "exact",
             every=distributed.halo_every,
         )
+        self.histories.frames = self._frames()
         self._know_averages()
 
     def _start(self, estimator: Estimator, histories: Any) -> None:
@@ -135,6 +138,17 @@ class PartMiniBatches(MiniBatches):
         visits = reached_visits(self.nodes, self.trained, levels, self.halo)
         (count,) = self.halo.group.total(visits.count)
         return visits.fitted(self.batch_size, int(count))
+
+    def _frames(self) -> Frames | None:
+        """Also fetch the shares of copies from their owners: not all of their neighbours are
+        here."""
+        frames = super()._frames()
+        if frames is None:
+            return None
+        for level, matrices in enumerate(self.setup.matrices):
+            for number in range(len(matrices)):
+                self.halo.renew(frames.share(level, number), "shares")
+        return frames
 
     def steps(self) -> list[tuple[bool, int, list[int]]]:
         """Return for each step of an epoch, the same in all processes: whether it has a backward

@@ -42,7 +42,7 @@ from vrgcn.training.state import Epoch
 from vrgcn.training.target import Target
 from vrgcn.training.trainer import Trainer, note_training
 
-TRAFFIC = ("rows", "slots", "counts", "gradients")  # purposes of the bytes that steps send
+TRAFFIC = ("rows", "slots", "counts", "gradients", "moves")  # purposes of the bytes that steps send
 
 
 class PartTrainer(Trainer):

@@ -49,7 +49,7 @@ from vrgcn.files.mistakes import InputError
 
 Forward = Literal["sampled", "history", "corrected"]
 Backward = Literal["none", "sampled", "history", "corrected"]
-RESIDUAL = "residual"
+RESIDUAL, RAW = "residual", "raw"
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,14 @@ class Estimator:
     """sampler: a name of samplers.SAMPLERS or of a plug-in, or a sampler of one's own
     forward, backward: the ways of the table above
     dropout_residual: run without dropout first and add √R P̂ (h - μ), as cvd does
+    raw: keep tables as they are written; else, where gradients have a history, in a moving frame
     """
 
     sampler: str | Sampler
     forward: Forward = "sampled"
     backward: Backward = "sampled"
     dropout_residual: bool = False
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
@@ -72,6 +74,8 @@ class Estimator:
                 raise InputError(f"{name} {getattr(self, name)!r} is none of {', '.join(ways)}")
         if self.dropout_residual and not self.history:
             raise InputError("an estimator with a dropout residual needs the history")
+        if self.raw and not self.gradient_history:
+            raise InputError("only an estimator with a history of gradients may be raw")
 
     @property
     def history(self) -> bool:
@@ -82,6 +86,11 @@ class Estimator:
     def gradient_history(self) -> bool:
         """Whether it reads and writes tables of gradients."""
         return self.backward in ("history", "corrected")
+
+    @property
+    def moves(self) -> bool:
+        """Whether its tables are kept in a moving frame."""
+        return self.gradient_history and not self.raw
 
     @property
     def keeps(self) -> bool:
@@ -110,24 +119,29 @@ ESTIMATORS = {
 def find_estimator(estimator: str | Estimator) -> Estimator:
     """An estimator by name or composition, or one's own as it is.
 
-    A composition is written SAMPLER/FORWARD/BACKWARD, with /residual at the end for cvd's two
-    passes: `cvd` is uniform/corrected/sampled/residual.
+    A composition is written SAMPLER/FORWARD/BACKWARD, with /residual after it for cvd's two passes
+    (`cvd` is uniform/corrected/sampled/residual), and /raw for tables without a moving frame.
     """
     if isinstance(estimator, Estimator):
         return estimator
     if estimator in ESTIMATORS:
         return ESTIMATORS[estimator]
     parts = estimator.split("/")
-    residual = parts[-1] == RESIDUAL
-    if len(parts) - residual != 3:
+    extras = parts[3:]
+    if len(parts) < 3 or extras != [word for word in (RESIDUAL, RAW) if word in extras]:
         close = get_close_matches(estimator, ESTIMATORS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise InputError(
             f"estimator {estimator!r} is none of {', '.join(ESTIMATORS)}, nor a composition "
             f"SAMPLER/FORWARD/BACKWARD such as uniform/history/sampled{hint}"
         )
-    sampler, forward, backward = parts[:3]
     try:
-        return Estimator(sampler, forward, backward, residual)  # type: ignore[arg-type]
+        return Estimator(
+            parts[0],
+            parts[1],  # type: ignore[arg-type]
+            parts[2],  # type: ignore[arg-type]
+            dropout_residual=RESIDUAL in extras,
+            raw=RAW in extras,
+        )
     except ValueError as error:
         raise InputError(f"estimator {estimator!r}: {error}") from None

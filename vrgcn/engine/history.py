@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from vrgcn.engine.frame import Frame, Frames
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.read_ahead import gather, read_ahead
@@ -26,11 +27,17 @@ NEVER = -1
 @dataclass(frozen=True)
 class Replaced:
     """The rows that a write replaced: nodes (rows,) by their rows of the table, values (rows,
-    width), steps of their writing."""
+    width), steps of their writing; and the frame's move before it."""
 
     nodes: Tensor
     values: Tensor
     written: Tensor
+    move: Tensor | None = None
+
+    def of(self, rows: Tensor) -> Replaced:
+        """Some of them, by their numbers."""
+        here = rows.to(self.values.device)
+        return Replaced(self.nodes[here], self.values[here], self.written[here], self.move)
 
 
 class History:
@@ -39,13 +46,15 @@ class History:
     Rows start at zero and never written; step numbers count from 0.
 
     first: the node of the first row; other than 0 where the table is of one kind of nodes
+    frame: what row v stands for is values_v + f_v D: see frame.py; None: values_v itself
     """
 
     first = 0
 
-    def __init__(self, values: Tensor, written: Tensor) -> None:
+    def __init__(self, values: Tensor, written: Tensor, frame: Frame | None = None) -> None:
         self.values = values
         self.written = written
+        self.frame = frame
 
     def _places(self, nodes: Tensor) -> Tensor:
         """The rows of some nodes."""
@@ -54,7 +63,14 @@ class History:
 
     def read(self, nodes: Tensor, dtype: torch.dtype) -> Tensor:
         """(len(nodes), width) rows."""
-        return gather(self.values, self._places(nodes)).to(nodes.device, dtype)
+        here = self._places(nodes)
+        return self._decoded(gather(self.values, here), here).to(nodes.device, dtype)
+
+    def _decoded(self, values: Tensor, here: Tensor) -> Tensor:
+        """What the table's values at some rows stand for."""
+        if self.frame is None:
+            return values
+        return self.frame.added(values.to(self.frame.move.dtype), here)
 
     def among(self, nodes: Tensor) -> Tensor:
         """Those of some nodes that the table has rows of."""
@@ -64,12 +80,18 @@ class History:
         """(len(nodes),) steps in which their rows were last written."""
         return self.written.index_select(0, self._places(nodes))
 
-    def average(self, rows: CSR, dtype: torch.dtype) -> Tensor:
-        """Rows of P times the table: (targets, width). The table is read in its own precision."""
+    def average(self, rows: CSR, dtype: torch.dtype, weights: Tensor | None = None) -> Tensor:
+        """Rows of P times the table: (targets, width). The table is read in its own precision.
+
+        weights: (targets,), P f, if it is known
+        """
         device = rows.indices.device
         if rows.columns != len(self.values):
             rows = rows.with_columns(rows.indices - self.first, len(self.values))
-        return (rows.to(self.values.device) @ self.values).to(device, dtype)
+        found = (rows.to(self.values.device) @ self.values).to(device, dtype)
+        if self.frame is None:
+            return found
+        return self.frame.averaged(found, self.frame.weights(rows) if weights is None else weights)
 
     def write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         """Overwrite the rows of `nodes` with h (len(nodes), width), all different nodes."""
@@ -77,6 +99,8 @@ class History:
 
     def _write(self, nodes: Tensor, h: Tensor, step: int) -> None:
         h = h.detach()
+        if self.frame is not None:
+            h = self.frame.added(h, nodes, sign=-1)
         largest = torch.finfo(self.values.dtype).max
         if largest < torch.finfo(h.dtype).max:  # an infinite row would spoil every average of it
             h = h.clamp(-largest, largest)
@@ -85,14 +109,27 @@ class History:
         self.written.index_fill_(0, nodes, step)
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
-        """`write`, and what was there before."""
+        """`write` a minibatch's own rows, with which the frame moves; returns what was there."""
         here = self._places(nodes)
-        before = Replaced(here, gather(self.values, here), self.written.index_select(0, here))
+        move = None if self.frame is None else self.frame.move
+        values = gather(self.values, here)
+        before = Replaced(here, values, self.written.index_select(0, here), move)
+        if self.frame is not None:
+            self._move(self.frame, h.detach(), values, here)
         self._write(here, h, step)
         return before
 
+    def _move(self, frame: Frame, h: Tensor, values: Tensor, here: Tensor) -> None:
+        frame.advance(*frame.lack(h, values, here))
+
+    def replaced(self, before: Replaced, dtype: torch.dtype) -> Tensor:
+        """(rows, width): what a `replace` overwrote, as it would be read now."""
+        return self._decoded(before.values, before.nodes).to(dtype)
+
     def put_back(self, before: Replaced) -> None:
         """Undo a `replace`."""
+        if self.frame is not None and before.move is not None:
+            self.frame.move = before.move
         with read_ahead(self.values, before.nodes):
             self.values.index_copy_(0, before.nodes, before.values)
         self.written.index_copy_(0, before.nodes, before.written)
@@ -114,7 +151,10 @@ class Histories:
         nor vanish.
 
     directory: keep the tables in memory-mapped files there instead of in memory.
+    frames: of these kinds; None: tables are kept as they are written
     """
+
+    frames: Frames | None = None
 
     def __init__(
         self,
@@ -147,6 +187,7 @@ class Histories:
             self.tables[level, kind] = self.make(
                 zeros((rows, width), self.dtype_of(kind), file, self.device),
                 torch.full((rows,), NEVER, dtype=torch.int64, device=self.device),
+                self._frame(level, width, kind),
             )
         table = self.tables[level, kind]
         if table.values.shape[1] != width:
@@ -156,9 +197,21 @@ class Histories:
             )
         return table
 
-    def make(self, values: Tensor, written: Tensor) -> History:
+    def make(self, values: Tensor, written: Tensor, frame: Frame | None) -> History:
         """A table of these histories."""
-        return History(values, written)
+        return History(values, written, frame)
+
+    def _frame(self, level: int, width: int, kind: str) -> Frame | None:
+        """The frame of a table that begins; None for tables of other kinds, and where all rows stay
+        raw."""
+        number = relation_number(kind)
+        if self.frames is None or (kind != "h" and number is None):
+            return None
+        share = None if number is None else self.frames.share(level, number)
+        if share is not None and not share.any():
+            return None
+        precise = self.dtype if self.dtype == torch.float64 else torch.float32
+        return Frame(torch.zeros(width, dtype=precise, device=self.device), share)
 
     def dtype_of(self, kind: str) -> torch.dtype:
         """The precision of tables of a kind."""
@@ -177,6 +230,8 @@ class Histories:
         for (level, kind), table in self.tables.items():
             state[f"{level}.{kind}.values"] = table.values
             state[f"{level}.{kind}.written"] = table.written
+            if table.frame is not None:
+                state[f"{level}.{kind}.move"] = table.frame.move
         return state
 
     def tables_of(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -193,11 +248,19 @@ class Histories:
             table = self._table(level, values.shape[1], kind, values.shape[0])
             table.values.copy_(values)
             table.written.copy_(state[f"{level}.{kind}.written"])
+            if table.frame is not None:
+                table.frame.move = state[f"{level}.{kind}.move"].to(table.frame.move, copy=True)
 
 
 def gradient_kind(number: int) -> str:
     """The kind of a level's table of gradients, by the number of the relation."""
     return f"g{number}" if number else "g"
+
+
+def relation_number(kind: str) -> int | None:
+    """The number of the relation whose gradients a table of this kind has; None: it has others."""
+    number = kind.removeprefix("g") or "0"
+    return int(number) if kind.startswith("g") and number.isdecimal() else None
 
 
 def exact_tables(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vrgcn.engine.batch import Batch, Position
 from vrgcn.engine.estimators import Estimator, find_estimator
+from vrgcn.engine.frame import Frames
 from vrgcn.engine.history import Histories
 from vrgcn.engine.plan import Plan, Relation
 from vrgcn.engine.planner import Planner
@@ -139,6 +140,7 @@ class MiniBatches:
         self.visits = self._visits()
         self.share = len(self.visits.backward) / max(int(self.trained[self.nodes].sum()), 1)
         self.histories = histories
+        self.histories.frames = self._frames()
         self.position = Position()
         self.generator = torch.Generator().manual_seed(self.seed)
 
@@ -151,11 +153,19 @@ class MiniBatches:
             history_cap=self.history_cap,
         )
 
+    def _frames(self) -> Frames | None:
+        if not self.estimator.moves:
+            return None
+        corrected = self.estimator.backward == "corrected"
+        device = self.histories.device
+        return Frames(self.setup.matrices, self.planner.sampler, corrected=corrected, device=device)
+
     def use_edges(self, setup: Setup) -> None:
         """Plan minibatches on other edges from now on. setup: the same model with another P; the
         first one stays `whole`."""
         self.setup = setup
         self.planner = self._build_planner()
+        self.histories.frames = self._frames()
 
     def _visits(self) -> Visits:
         if not self.estimator.gradient_history:

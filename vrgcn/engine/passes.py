@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from vrgcn.engine.estimators import Estimator
 from vrgcn.engine.formulas import add_own, from_history, residual, sampled
 from vrgcn.engine.forward import run_forward
-from vrgcn.engine.history import Histories, Replaced, gradient_kind
+from vrgcn.engine.history import Histories, History, Replaced, gradient_kind
 from vrgcn.engine.node_rows import NodeRows
-from vrgcn.engine.plan import Plan, Relation
+from vrgcn.engine.plan import Hop, Plan, Relation
 from vrgcn.engine.propagate import Answer, Propagate
 from vrgcn.engine.setup import Inputs
 from vrgcn.engine.trace import version
@@ -123,17 +123,36 @@ class FirstPass:
             inside = None
             if self.elsewhere is not None:
                 inside = self.elsewhere.index_select(0, self.plan.levels[level].nodes)
+            back = self.plan.back[over]
+            table = self.histories.table(level, h.shape[1], kind, back.span)
             self.ways_back[level, kind] = WayBack(
                 hop,
-                self.plan.back[over],
+                back,
                 self.plan.nodes,
-                self.histories.table(level, h.shape[1], kind, self.plan.back[over].span),
+                table,
                 corrected=self.estimator.backward == "corrected",
                 step=self.step,
                 size=self.size,
                 inside=inside,
+                weights=self._weights_back(table, level, over),
             )
         return self.ways_back[level, kind]
+
+    def _weights_back(self, table: History, level: int, over: Relation) -> Tensor | None:
+        """Pᵀ f of the minibatch, where the table has a frame."""
+        frames, places = self.histories.frames, self.plan.back[over].places
+        if frames is None or table.frame is None:
+            return None
+        nodes = self.plan.nodes if places is None else self.plan.nodes[places]
+        return frames.backward(level, over).index_select(0, nodes.to(frames.device))
+
+    def _weights(self, table: History, level: int, over: Relation, hop: Hop) -> Tensor | None:
+        """P f of a hop's targets, where the table has a frame."""
+        frames, nodes = self.histories.frames, self.plan.levels[level + 1].nodes
+        if frames is None or table.frame is None:
+            return None
+        targets = nodes if hop.rows is None else nodes[hop.rows]
+        return frames.forward(level, over).index_select(0, targets.to(frames.device))
 
     def commit(self) -> None:
         """Write what is not written yet of this pass's activations into the histories."""
@@ -159,14 +178,14 @@ class FirstPass:
             if before is None:
                 held = table.read(nodes, h.dtype)
             else:
-                first = before.values.to(h.device, h.dtype)
+                first = table.replaced(before, h.dtype).to(h.device)
                 held = torch.cat([first, table.read(nodes[len(first) :], h.dtype)])
             yield Change("h", h.detach(), held)
         for key, way_back in self.ways_back.items():
             if way_back.replaced is not None:
                 table, before = self.histories.tables[key], way_back.replaced
-                now = table.values.index_select(0, before.nodes).float()
-                yield Change("g", now, before.values.float())
+                now = table.read(before.nodes + table.first, torch.float32)
+                yield Change("g", now, table.replaced(before, torch.float32))
 
     def _write_first(self, level: int, h: Tensor) -> None:
         """Write the minibatch's rows before any is averaged, where gradients have a history, so
@@ -195,7 +214,7 @@ class FirstPass:
                 "(order='after'), or use the estimator cvd, two-way-cv, exact, ns or is"
             )
         table = self.histories.table(level, h.shape[1])
-        average = table.average(hop.history, h.dtype)
+        average = table.average(hop.history, h.dtype, self._weights(table, level, over, hop))
         past = None
         if hop.edges.num_entries and self.estimator.corrects:
             past = table.read(hop.pick(self.plan.levels[level].nodes), h.dtype)

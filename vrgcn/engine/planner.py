@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
@@ -15,7 +15,7 @@ from vrgcn.engine.relabel import Relabel
 from vrgcn.engine.samplers import Sampler
 from vrgcn.engine.thinning import history_rows
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.propagation import Propagation, neighbours
 from vrgcn.graph.sparse import CSR, offsets
 
 ENTRIES_AT_ONCE = 1 << 18  # 5 MB of rows of P
@@ -207,19 +207,19 @@ class Planner:
         # A sampler may count neighbours, and a node has them over all relations together.
         counted = getattr(self.sampler, "counted", None)
         several = counted is not None and any(P.spans for P in matrices.values())
-        neighbours = _neighbours(matrices.values(), targets) if several else None
+        known = neighbours(matrices.values(), targets) if several else None
         for over, P in matrices.items():
             rows = P.reached(targets)
             asked = targets if rows is None else targets[rows]
-            if counted is not None and neighbours is not None:
-                own = neighbours if rows is None else neighbours[rows]
+            if counted is not None and known is not None:
+                own = known if rows is None else known[rows]
                 sample = counted(P, asked, number, own)
             else:
                 sample = self.sampler.sample(P, asked, number, generator)
             history = None
             if self.history:
-                known = above[over].history if above and over in above else None
-                history = self._history(P, asked, generator, known)
+                higher = above[over].history if above and over in above else None
+                history = self._history(P, asked, generator, higher)
             hops[over] = Hop(sample.own, sample.edges, sample.scale, history, rows)
         return hops
 
@@ -232,11 +232,6 @@ class Planner:
         if known.num_rows == len(targets):
             return known
         return known.above(P.rows(targets[known.num_rows :]))
-
-
-def _neighbours(matrices: Iterable[Propagation], nodes: Tensor) -> Tensor:
-    """(len(nodes),): how many neighbours each has over all relations."""
-    return sum((P.degrees(nodes) for P in matrices), start=torch.zeros_like(nodes))
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ class WayBack:
     size: over how many nodes the loss is a mean; None: those of B
     inside: (sources,) bool, which of them a gradient comes to by Pᵀ ḡ, as other processes visit
         them in this step; None: B alone
+    weights: (rows of `back`,), Pᵀ f where the table has a frame
     replaced: the rows of the table that this minibatch wrote; None before its gradient came
     written: (batch, width) the gradients that it wrote, where there are two passes
     """
@@ -54,6 +55,7 @@ class WayBack:
         step: int,
         size: int | None = None,
         inside: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> None:
         self.hop = hop
         self.back = back
@@ -65,6 +67,7 @@ class WayBack:
         self.step = step
         self.size = len(nodes) if size is None else size
         self.inside = inside
+        self.weights = weights
         self.replaced: Replaced | None = None
         self.written: Tensor | None = None
 
@@ -117,7 +120,7 @@ class WayBack:
 
     def _with_history(self, others: Tensor | None, g: Tensor) -> Tensor:
         count = len(self.nodes)
-        average = self.table.average(self.back.rows, g.dtype).div_(self.size)
+        average = self.table.average(self.back.rows, g.dtype, self.weights).div_(self.size)
         places = self.back.places
         if others is None and places is None and self.hop.edges.columns == count:
             return average
@@ -139,8 +142,7 @@ class WayBack:
         rows = self._sampling()
         delta = g.index_select(0, rows)
         visited = rows[rows < len(self.targets)]
-        before = self.replaced.values.index_select(0, visited.to(self.replaced.values.device))
-        before = before.to(g.device, g.dtype) / self.size
+        before = self.table.replaced(self.replaced.of(visited), g.dtype).to(g.device) / self.size
         if self.back.left is not None:
             left = self.back.left.index_select(0, visited).to(g.dtype)[:, None]
             before = torch.where(left == 0, 0, before / left)

@@ -10,7 +10,7 @@ neighbours are sampled or read from the history.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -326,6 +326,11 @@ def chunks(nodes: Tensor, *matrices: Propagation) -> Iterator[Tensor]:
     bucket = torch.div(cost.cumsum(0), CHUNK_COST, rounding_mode="floor")
     sizes = torch.unique_consecutive(bucket, return_counts=True)[1]
     yield from nodes.split(sizes.tolist())
+
+
+def neighbours(matrices: Iterable[Propagation], nodes: Tensor) -> Tensor:
+    """(len(nodes),): how many neighbours each has over all relations."""
+    return sum((P.degrees(nodes) for P in matrices), start=torch.zeros_like(nodes))
 
 
 def with_neighbours(nodes: Tensor, *matrices: Propagation) -> Tensor:

@@ -135,6 +135,9 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
     tables = histories.tables_of(state.histories)
     for name, table in tables.items():
         level, kind, part = name.split(".")
+        if part == "move":
+            _check_move(name, table, tables.get(f"{level}.{kind}.values"))
+            continue
         counts = {histories.num_nodes} | (of_kinds if kind.startswith("g") else set())
         written = tables.get(f"{level}.{kind}.written")
         dtype = torch.int64 if part == "written" else histories.dtype_of(kind)
@@ -149,6 +152,11 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
         first, last = (int(step) for step in table.aminmax())
         if first < NEVER or last > state.position.step:
             raise InputError(f"its table {name} was written at steps that never were")
+
+
+def _check_move(name: str, move: Tensor, values: Tensor | None) -> None:
+    if values is None or move.shape != values.shape[1:] or not move.is_floating_point():
+        raise InputError(f"its table {name} is {tuple(move.shape)} of {move.dtype}")
 
 
 def _check_tensors(what: str, found: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> None:

@@ -70,6 +70,8 @@ class Sampler(Protocol):
     usual_fanout: the fan-out where none is asked for; 1 if it does not say
     passes_over: whether some neighbours are never computed, so that histories of nodes that are not
         visited have to be refreshed; False if it does not say
+    computes_of: a method of a level and (nodes,) numbers of neighbours: (nodes,) bool, whether any
+        of so many may be computed; of all nodes if it does not say
     size_setting: what decides how many neighbours are computed, in words for advice, such as
         "sample size"; "" if it does not say
     """

@@ -24,6 +24,9 @@ class Few(Uniform):
     usual_fanout = 3
     passes_over = True  # neighbours of nodes that have many
 
+    def computes_of(self, level: int, neighbours: Tensor) -> Tensor:
+        return neighbours <= self.fanouts[level]
+
     def sample(
         self, P: Propagation, targets: Tensor, level: int, generator: torch.Generator
     ) -> Sample:
@@ -35,7 +38,7 @@ class Few(Uniform):
         if not self.fanouts[level]:
             return no_neighbours(P, targets)
         degree = P.degrees(targets)
-        few = neighbours <= self.fanouts[level]
+        few = self.computes_of(level, neighbours)
         _, entries = P.adjacency.entries(targets[few])
         edges = P.take(targets, offsets(degree * few), entries)
         return Sample(P.own_rows(targets), edges, torch.ones(len(targets), dtype=P.dtype))
