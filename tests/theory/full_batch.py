@@ -96,3 +96,6 @@ def arbitrary_tables(model: nn.Module, batches: MiniBatches, *, seed: int = 0) -
         batch.commit()
     for table in batches.histories.tables.values():
         table.values.copy_(torch.randn(table.values.shape, generator=generator).double())
+        if table.frame is not None:
+            move = torch.randn(table.values.shape[1], generator=generator)
+            table.frame.move = move.double()

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.theory.problems import double_minibatches, epoch, error
+from tests.theory.problems import RAW, RAW_CV, double_minibatches, epoch, error
 from vrgcn import Graph, MiniBatches, predict
 from vrgcn.models.relational import RelationalGCN, RelationalModel, RelationalSAGE
 
@@ -155,7 +155,7 @@ def test_with_all_neighbours_estimators_are_exact(estimator: str) -> None:
     assert error(batches.batch(SOME).run(model), dense_outputs(model)[SOME]) < EXACT
 
 
-@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", "two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", RAW, RAW_CV])
 @pytest.mark.parametrize("changes", [{"layers": 3}, {"transform_first": True}])
 def test_theorem_1_after_an_epoch_per_level_activations_are_exact(
     estimator: str, changes: dict[str, Any]
@@ -170,11 +170,11 @@ def test_theorem_1_after_an_epoch_per_level_activations_are_exact(
     assert error(first[:USERS], wanted) > 1e-4
 
 
-@pytest.mark.parametrize("estimator", ["two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", [RAW, RAW_CV])
 @pytest.mark.parametrize("layers", [2, 3])
 def test_theorem_1_backwards_gradients_of_an_epoch_are_exact(estimator: str, layers: int) -> None:
     model = made_model(layers=layers)
-    batches = batches_of(model, estimator, fanout=1 if estimator == "two-way-cv" else 0,
+    batches = batches_of(model, estimator, fanout=1 if estimator == RAW_CV else 0,
                          batch_size=9)  # fmt: skip
     wanted = dense_gradients(model, torch.arange(USERS))
     assert GRAPH.labels is not None

@@ -13,6 +13,8 @@ from tests.theory.problems import (
     CLASSES,
     FEATURES,
     HIDDEN,
+    RAW,
+    RAW_CV,
     DensePropagate,
     dense_matrix,
     double_minibatches,
@@ -87,7 +89,7 @@ def test_exact_gradients_equal_those_of_autograd() -> None:
         assert torch.allclose(dense, theirs, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", "two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", RAW, RAW_CV])
 def test_outputs_are_exact_once_the_histories_are(estimator: str) -> None:
     model = WithRows()
     expected = dense_outputs(model).detach()
@@ -106,9 +108,7 @@ def test_two_way_gradients_of_an_epoch_add_up_to_the_full_gradient() -> None:
     epoch's gradients is the full gradient from the third epoch on."""
     model, nodes = WithRows(), torch.arange(GRAPH.num_nodes)
     parameters = list(model.parameters())
-    batches = double_minibatches(
-        model, GRAPH, estimator="two-way", nodes=nodes, batch_size=6, fanout=0
-    )
+    batches = double_minibatches(model, GRAPH, estimator=RAW, nodes=nodes, batch_size=6, fanout=0)
     total: list[Tensor] = []
     for _ in range(4):
         total = [torch.zeros_like(p) for p in parameters]

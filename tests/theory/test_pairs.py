@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from tests.targets.test_ranking import SCORED
-from tests.theory.problems import FEATURES, HIDDEN, double_minibatches, error, random_graph
+from tests.theory.problems import FEATURES, HIDDEN, RAW, double_minibatches, error, random_graph
 from tests.theory.test_kinds import made_graph
 from vrgcn.engine.history import Histories
 from vrgcn.graph.graph import Graph
@@ -255,7 +255,7 @@ def test_minibatches_of_pairs_have_the_full_gradient_on_average(loss: Any) -> No
     assert largest_error(sums, gradients(wanted, model)) < EXACT
 
 
-@pytest.mark.parametrize("estimator", ["cv", "cvd", "two-way", "history"])
+@pytest.mark.parametrize("estimator", ["cv", "cvd", RAW, "history"])
 @pytest.mark.parametrize("layers", [2, 3])
 def test_at_fixed_weights_the_table_becomes_exact_in_the_epoch_of_the_theorem(
     layers: int, estimator: str
@@ -264,7 +264,7 @@ def test_at_fixed_weights_the_table_becomes_exact_in_the_epoch_of_the_theorem(
     check_theorem(pair_model(graph, "gcn", "dot", layers), graph, estimator, layers)
 
 
-@pytest.mark.parametrize("estimator", ["cvd", "two-way"])
+@pytest.mark.parametrize("estimator", ["cvd", RAW])
 @pytest.mark.parametrize("encoder", ["lightgcn", "relational-gcn", "relational-graphsage"])
 def test_the_table_of_nodes_of_several_kinds_becomes_exact_too(
     encoder: str, estimator: str
@@ -273,7 +273,7 @@ def test_the_table_of_nodes_of_several_kinds_becomes_exact_too(
     check_theorem(kinds_model(graph, encoder, "dot", 3), graph, estimator, 3)
 
 
-@pytest.mark.parametrize("estimator", ["cvd", "two-way"])
+@pytest.mark.parametrize("estimator", ["cvd", RAW])
 @pytest.mark.parametrize("encoder", ["lightgcn", "graphsage"])
 def test_the_table_of_models_with_learned_rows_becomes_exact_too(
     encoder: str, estimator: str

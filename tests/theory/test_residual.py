@@ -14,6 +14,8 @@ from tests.theory.problems import (
     CLASSES,
     FEATURES,
     HIDDEN,
+    RAW,
+    RAW_CV,
     DensePropagate,
     dense_matrix,
     double_minibatches,
@@ -92,7 +94,7 @@ def test_exact_minibatches_have_the_outputs_and_gradients_of_the_dense_formula(
 
 
 @every_graph
-@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", "two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", RAW, RAW_CV])
 @every_depth
 def test_theorem_1_takes_an_epoch_for_each_layer_and_one_more(
     layers: int, estimator: str, kind: str
@@ -113,7 +115,7 @@ def test_theorem_1_both_ways(kind: str, layers: int) -> None:
     """Epoch 2 T + 1 is the first whose mean gradient is the full batch's, with T tables of
     activations: one for each layer."""
     model, graph = residual(layers), GRAPHS[kind]
-    batches = double_minibatches(model, graph, estimator="two-way", fanout=0, batch_size=7)
+    batches = double_minibatches(model, graph, estimator=RAW, fanout=0, batch_size=7)
     wanted = full_gradient(model, graph)
     for number in range(1, 2 * layers + 2):
         off = error(epoch_gradient(model, batches), wanted)
@@ -122,7 +124,7 @@ def test_theorem_1_both_ways(kind: str, layers: int) -> None:
     assert error(batches.histories.tables[0, "g"].values, lowest) < EXACT
 
 
-@pytest.mark.parametrize("estimator", ["exact", "cvd", "two-way"])
+@pytest.mark.parametrize("estimator", ["exact", "cvd", RAW])
 def test_sparse_features_give_the_same_outputs(estimator: str) -> None:
     graph = GRAPHS["undirected"]
     zeros = graph.features * (graph.features.abs() > 0.8)

@@ -28,6 +28,8 @@ from tests.theory.graphs import STANDARD_ERRORS, standard_errors_off
 from tests.theory.problems import (
     FEATURES,
     MODELS,
+    RAW,
+    RAW_CV,
     copies,
     dense_matrix,
     double_minibatches,
@@ -106,7 +108,7 @@ def test_exact_minibatches_have_the_outputs_and_gradients_of_the_usual_order(
 
 @every_graph
 @every_model
-@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", "two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", ["cv", "cvd", "history", RAW, RAW_CV])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_theorem_1_takes_an_epoch_for_the_products_and_one_for_each_hidden_level(
     layers: int, estimator: str, name: str, kind: str
@@ -133,7 +135,7 @@ def test_theorem_1_both_ways(kind: str, name: str, layers: int) -> None:
     """Epoch 2 T + 1 is the first whose mean gradient is the full batch's, with T tables of
     activations, of which the products are one."""
     usual, other = pair(name, layers)
-    batches = double_minibatches(other, SPARSE[kind], estimator="two-way", fanout=0, batch_size=7)
+    batches = double_minibatches(other, SPARSE[kind], estimator=RAW, fanout=0, batch_size=7)
     wanted = full_gradient(usual, DENSE[kind])
     for number in range(1, 2 * layers + 2):
         off = error(as_usual(other, epoch_gradient(other, batches)), wanted)

@@ -27,6 +27,8 @@ from tests.theory.problems import (
     CLASSES,
     FEATURES,
     HIDDEN,
+    RAW,
+    RAW_CV,
     Embedded,
     double_minibatches,
     error,
@@ -104,10 +106,11 @@ def test_a_minibatch_of_all_nodes_is_full_batch_training(
         model, graph, estimator="two-way", fanout=fanout, batch_size=graph.num_nodes
     )
     wanted = full_gradient(model, graph)
-    for _ in range(2):  # with empty tables, and with those of the step before
+    for _ in range(2):  # with empty tables, and with arbitrary ones
         (batch,) = batches
         assert error(batch_gradient(model, batch), wanted) < ROUNDING
         batch.commit()
+        arbitrary_tables(model, batches)
 
 
 @pytest.mark.parametrize("estimator", ["two-way-cv", "none/history/history", "few/sampled/history"])
@@ -151,12 +154,12 @@ def test_unlabelled_nodes_pass_gradients_on() -> None:
 @pytest.mark.parametrize("name", ROW_WISE)
 @pytest.mark.parametrize("kind", GRAPHS)
 def test_theorem_1_both_ways(kind: str, name: str, layers: int) -> None:
-    """Weights fixed, T tables of activations: epoch k makes the k-th of them exact, from the input
-    up. Epoch T + 1 has exact values, so it makes the top level's table of gradients exact, epoch
-    T + 2 the one below, and so on. Epoch 2 T + 1 is the first whose mean gradient is the full
+    """Raw tables, weights fixed, T of activations: epoch k makes the k-th of them exact, from the
+    input up. Epoch T + 1 has exact values, so it makes the top level's table of gradients exact,
+    epoch T + 2 the one below, and so on. Epoch 2 T + 1 is the first whose mean gradient is the full
     batch's. Nothing is exact earlier."""
     model, graph = MODELS[name](layers), GRAPHS[kind]
-    batches = double_minibatches(model, graph, estimator="two-way", fanout=0, batch_size=7)
+    batches = double_minibatches(model, graph, estimator=RAW, fanout=0, batch_size=7)
     wanted, gradients = full_gradient(model, graph), exact_gradients(model, graph)
     received = exact_pass(model, graph)
     first, depth = batches.setup.training.first_table, batches.setup.training.depth
@@ -223,7 +226,7 @@ class Twice(nn.Module):
         return self.last(x)
 
 
-@pytest.mark.parametrize("estimator", ["two-way", "two-way-cv", "none/history/history"])
+@pytest.mark.parametrize("estimator", [RAW, RAW_CV, "none/history/history/raw"])
 def test_a_model_may_ask_for_the_same_average_twice(estimator: str) -> None:
     model, graph = Twice(3), GRAPHS["undirected"]
     batches = double_minibatches(model, graph, estimator=estimator, batch_size=7)

@@ -1,7 +1,8 @@
 """With dropout a table holds activations each with its own mask, so that P h̄ has the mean of exact
 training and exactly its variance: S = Σ P_uv² Var h_v, and own² Var h_u for the own edge.
 
-First by formula, over every mask; then by Monte Carlo through minibatches of the real code.
+First by formula, over every mask; then by Monte Carlo through minibatches of the real code, with
+raw tables: D follows the mean of a minibatch's masks, too, which all rows then share.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.theory.graphs import (
     side_by_side,
     standard_errors_off,
 )
+from tests.theory.problems import RAW
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.formulas import from_history
 from vrgcn.engine.minibatches import MiniBatches
@@ -82,7 +84,7 @@ def test_minibatches_have_the_mean_and_variance_of_exact_training(name: str, fan
     torch.manual_seed(0)
     graph = side_by_side(case.graph, copies)
     batches = MiniBatches(
-        model, graph, estimator="two-way", nodes=torch.arange(graph.num_nodes), fanout=fanout,
+        model, graph, estimator=RAW, nodes=torch.arange(graph.num_nodes), fanout=fanout,
         trained=torch.ones(graph.num_nodes, dtype=torch.bool), batch_size=30_000,
         propagation=name.split("-")[1], history_dtype="float64",
     )  # fmt: skip

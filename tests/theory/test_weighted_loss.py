@@ -11,7 +11,16 @@ import torch
 import torch.nn.functional as F
 
 from tests.theory.full_batch import flat, undirected
-from tests.theory.problems import CLASSES, double_minibatches, error, exact_pass, gcn, graphsage
+from tests.theory.problems import (
+    CLASSES,
+    RAW,
+    RAW_CV,
+    double_minibatches,
+    error,
+    exact_pass,
+    gcn,
+    graphsage,
+)
 from vrgcn import TrainConfig
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.minibatches import MiniBatches
@@ -68,7 +77,7 @@ def test_the_mean_over_exact_minibatches_is_the_full_gradient(make, nodes: str) 
 
 
 @pytest.mark.parametrize("make", [gcn, graphsage])
-@pytest.mark.parametrize("estimator", ["two-way", "two-way-cv"])
+@pytest.mark.parametrize("estimator", [RAW, RAW_CV])
 def test_two_way_histories_come_to_the_full_gradient(estimator: str, make) -> None:
     """Weights fixed: the tables of one level are exact after three epochs, see Theorem 1 both ways;
     with sampled neighbours nothing is left to correct then either."""
