@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.theory.problems import double_minibatches, gcn, random_graph
+from tests.theory.problems import RAW, double_minibatches, gcn, random_graph
 from vrgcn import Graph
 from vrgcn.diagnostics.gradients import Gradients, layer_of, measure_gradients, reached_nodes
 from vrgcn.diagnostics.staleness import measure_staleness
@@ -23,7 +23,7 @@ FEW_TRAINED = Graph(
 
 def siblings(model, names, graph=GRAPH, batch_size=12, **settings) -> dict[str, MiniBatches]:
     first = double_minibatches(model, graph, nodes="all", batch_size=batch_size, **settings)
-    return {name: first.sibling(ESTIMATORS[name]) for name in names}
+    return {name: first.sibling(name) for name in names}
 
 
 def fill(model, batches: MiniBatches) -> None:
@@ -62,12 +62,12 @@ def test_two_way_has_the_exact_gradient_in_the_mean_over_minibatches(graph):
 
 def test_wrong_gradients_in_the_tables_are_a_bias():
     model = gcn(3)
-    batches = siblings(model, ["exact", "two-way"], fanout=0)
-    fill(model, batches["two-way"])
-    for (_, kind), table in batches["two-way"].histories.tables.items():
+    batches = siblings(model, ["exact", RAW], fanout=0)
+    fill(model, batches[RAW])
+    for (_, kind), table in batches[RAW].histories.tables.items():
         if kind == "g":
             table.values.mul_(-3)
-    assert measured(model, batches)["two-way"].layers["layers.0"].biased
+    assert measured(model, batches)[RAW].layers["layers.0"].biased
 
 
 def test_a_minibatch_of_all_nodes_has_the_exact_gradient_whatever_the_tables_hold():
@@ -109,12 +109,12 @@ def test_layers_are_modules_with_a_number():
 
 def test_staleness_of_gradients_is_what_a_backward_pass_would_write():
     model = gcn(3)
-    batches = siblings(model, ["exact", "two-way"])
-    fill(model, batches["two-way"])
+    batches = siblings(model, ["exact", RAW])
+    fill(model, batches[RAW])
     nodes, target = torch.arange(3, 15), find_target(GRAPH)
 
     def tables():
-        two_way, exact = batches["two-way"], batches["exact"]
+        two_way, exact = batches[RAW], batches["exact"]
         found = measure_staleness(model, exact, two_way, nodes, target)
         return {(one.level, one.kind): one for one in found}
 
@@ -123,7 +123,7 @@ def test_staleness_of_gradients_is_what_a_backward_pass_would_write():
     assert all(one.relative < 1e-12 for one in fresh.values())
     assert len(fresh[1, "g"].age) == len(nodes)
     assert (fresh[1, "g"].age == 1).all()
-    kept = batches["two-way"].histories.tables
+    kept = batches[RAW].histories.tables
     kept[2, "g"].values.mul_(2)
     stale = tables()
     assert stale[2, "g"].relative == pytest.approx(1)
