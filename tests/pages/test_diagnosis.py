@@ -28,8 +28,8 @@ def test_the_page_shows_every_number_and_marks_biases_that_were_not_seen():
     assert by_name["cv"] == ("20.0%", "10.0%", "22.4%")
     assert bias_text(NOTHING) == "0"
     assert staleness_rows(found) == [
-        ("cv, layer 2: activations", "100", "20.0%", "3.0 steps", "25.0%"),
-        ("cv, layer 2: gradients", "100", "0", "3.0 steps", "50.0%"),
+        ("cv, layer 2: activations", "100", "20.0%", "3.0 steps", "25.0%", "0"),
+        ("cv, layer 2: gradients", "100", "0", "3.0 steps", "50.0%", "0"),
     ]
     assert gradient_columns(found) == ("estimator", "layers.0")
     assert gradient_rows(found)[0] == ("exact", "0")

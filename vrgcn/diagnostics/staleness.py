@@ -15,6 +15,7 @@ from vrgcn.diagnostics.recorder import Recorder
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.pairs.batches import PARTNERS
+from vrgcn.training.common_move import common_square
 from vrgcn.training.gradients import frozen, gradient, trainable
 from vrgcn.training.target import Target
 
@@ -30,6 +31,7 @@ class Staleness:
     degree: (rows,) neighbours of its node
     size: (rows,) ‖μ‖ of its present value μ, without dropout
     change: (rows,) ‖μ - h̄‖
+    common: ‖E (μ - h̄)‖², the square of the move that all rows made together
     """
 
     level: int
@@ -38,11 +40,18 @@ class Staleness:
     degree: Tensor
     size: Tensor
     change: Tensor
+    common: float = 0.0
 
     @property
     def relative(self) -> float:
         """√(Σ ‖μ - h̄‖² / Σ ‖μ‖²) over all rows."""
         return _relative(self.change, self.size)
+
+    @property
+    def common_share(self) -> float:
+        """Share of the rows' Σ ‖μ - h̄‖² that is one move of all rows; in a gradient it adds up."""
+        total = float(self.change.square().mean()) if len(self.change) else 0.0
+        return min(self.common / total, 1.0) if total else 0.0
 
     @property
     def unwritten(self) -> float:
@@ -165,9 +174,11 @@ def _age(written: Tensor, step: int) -> Tensor:
     return torch.where(written == NEVER, NEVER, step - written)
 
 
-def _norms(now: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the size and the change of each row."""
-    return now.norm(dim=1).double().cpu(), (now - before).norm(dim=1).double().cpu()
+def _norms(now: Tensor, before: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return the size and the change of each row, and the square of their common change."""
+    apart = now - before
+    sizes = now.norm(dim=1).double().cpu(), apart.norm(dim=1).double().cpu()
+    return *sizes, common_square(apart)
 
 
 def _relative(change: Tensor, size: Tensor) -> float:

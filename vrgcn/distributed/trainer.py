@@ -168,6 +168,9 @@ class PartTrainer(Trainer):
             batch, gradients=batches.estimator.gradient_history, samples=batches.samples
         )
 
+    def _measure_common(self, batch: Batch) -> dict[str, float]:
+        return {}  # of one process's rows, it would differ between processes
+
     def _of_all(self, loss: float) -> float:
         weights = [p for group in self.optimizer.param_groups for p in group["params"]]
         grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in weights]

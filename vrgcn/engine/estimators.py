@@ -21,7 +21,8 @@ scale, h̄ the history, and a node's own edge exact in every case:
     history      none         history      none       neighbours from the history alone
     two-way      few          corrected    corrected  histories of activations and of gradients
     two-way-cv   uniform      corrected    corrected  the same with sampled neighbours: unbiased for
-                                                      any ḡ; forward as cvd does it
+                                                      any ḡ; forward as cvd does it; both keep their
+                                                      tables in a moving frame, see frame.py
     gradient-only             uniform with history forward and sampled backward: values from the
                               history alone, gradients from the sampled neighbours, with the dropout
                               residual of cvd
@@ -57,7 +58,7 @@ class Estimator:
     """sampler: a name of samplers.SAMPLERS or of a plug-in, or a sampler of one's own
     forward, backward: the ways of the table above
     dropout_residual: run without dropout first and add √R P̂ (h - μ), as cvd does
-    raw: keep tables as they are written; else, where gradients have a history, in a moving frame
+    raw: keep tables as they are written; if not, and gradients have a history, in a moving frame
     """
 
     sampler: str | Sampler

@@ -22,7 +22,7 @@ from vrgcn.training.moments import ROUNDING, Deviation
 
 GRADIENT_TITLE = "gradient of each layer's weights: bias, noise"
 COLUMNS = ("estimator", "bias", "noise", "error")
-STALENESS_COLUMNS = ("table", "rows", "never written", "mean age", "off by")
+STALENESS_COLUMNS = ("table", "rows", "never written", "mean age", "off by", "of it common")
 _KINDS = {"h": "activations", "g": "gradients"}
 
 
@@ -81,6 +81,7 @@ def staleness_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
             share(table.unwritten),
             "–" if math.isnan(table.mean_age) else f"{table.mean_age:.1f} steps",
             share(table.relative),
+            share(table.common_share),
         )
         for name, tables in diagnosis.staleness.items()
         for table in tables

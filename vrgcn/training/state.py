@@ -25,6 +25,8 @@ class Epoch:
     age: mean age of the histories in steps; None without histories
     sampled, history_reads: neighbours computed anew, and read from the history, per visited node
     staleness, gradient_staleness, gradient_noise: see training.monitor; None where not measured
+    common_staleness, gradient_common_staleness: of the epoch's last minibatch, see
+        training.common_move; None without such tables
     halo_age, halo_staleness: of several processes, mean age in steps of the copies that they keep
         of each other's histories, and how far these are from the originals; exchanged: bytes that
         they sent each other in the epoch's steps
@@ -40,6 +42,8 @@ class Epoch:
     staleness: float | None = None
     gradient_staleness: float | None = None
     gradient_noise: float | None = None
+    common_staleness: float | None = None
+    gradient_common_staleness: float | None = None
     halo_age: float | None = None
     halo_staleness: float | None = None
     exchanged: int | None = None

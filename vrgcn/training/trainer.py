@@ -20,6 +20,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.trained_on import TrainedOn, note_trained_on
 from vrgcn.training.clock import Clock, duration
+from vrgcn.training.common_move import common_staleness, old_tables
 from vrgcn.training.components import Components, build_components, look_at
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
@@ -113,6 +114,7 @@ class Trainer:
         self.best: dict[str, Tensor] | None = None
         self._stream: Iterator[Batch] | None = None
         self._asked_to_stop = False
+        self._common: dict[str, float] = {}
 
     def _check_validated(self) -> None:
         """Raise or print a note on settings that need validation scores if there are none."""
@@ -333,9 +335,13 @@ class Trainer:
             point = self._measure(reading, early=early)
             progress.curve.append(point)
             progress.loss, progress.sampled, progress.history_reads = 0.0, 0, 0
+            self._common = {}
             if point.val is not None:
                 self.schedule.evaluated(point.val)
             best = self._is_best(point)
+            old = old_tables(progress.curve, self.minibatches.estimator)
+            if old is not None:
+                self.listener.note(old)
             try:
                 self.listener.epoch(point)
             except StopTraining:
@@ -373,6 +379,8 @@ class Trainer:
             staleness=reading.staleness,
             gradient_staleness=reading.gradient_staleness,
             gradient_noise=reading.gradient_noise,
+            common_staleness=self._common.get("h"),
+            gradient_common_staleness=self._common.get("g"),
         )
 
     def _is_best(self, point: Epoch) -> bool:
@@ -392,9 +400,15 @@ class Trainer:
             self.progress.loss += self._update(batch)
         else:  # the batch only refreshes histories
             batch.renew(self.model)
+        if self.minibatches.position.place == len(self.minibatches):
+            self._common = self._measure_common(batch)
         batch.commit()
         self.progress.sampled += batch.plan.sampled_edges
         self.progress.history_reads += batch.plan.history_reads
+
+    def _measure_common(self, batch: Batch) -> dict[str, float]:
+        """Return the common staleness of tables by kind; empty if it is not measured."""
+        return common_staleness(batch)
 
     def _update(self, batch: Batch) -> float:
         """Update the weights; return the sum of the loss over the batch's training nodes."""

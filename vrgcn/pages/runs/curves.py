@@ -58,6 +58,12 @@ STALENESS = {
     "histories are from what would be written in their place",
     Axis("gradient_staleness", "relative staleness"): "Relative staleness of gradients ‖g − ḡ‖ / "
     "‖g‖, where they have a history",
+    Axis(
+        "common_staleness", "relative staleness"
+    ): "Common part of the staleness: how far all rows "
+    "of a table have moved together since they were written, of the table that is worst",
+    Axis("gradient_common_staleness", "relative staleness"): "Common part of the staleness of "
+    "gradients",
     Axis("halo_age", "mean age in steps", log=False): "Mean age of the copies that processes keep "
     "of each other's histories",
     Axis("halo_staleness", "relative staleness"): "Relative staleness of those copies "
