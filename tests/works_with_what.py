@@ -382,7 +382,7 @@ def _estimators() -> list[Row]:
     flags = ("--fanout", 1, "--batch-size", 8)
     return [
         Row("Estimators", f"`{name}`", trained("--estimator", name, *flags))
-        for name in ESTIMATORS
+        for name in (*ESTIMATORS, "few/corrected/corrected/raw")
         if name != "exact"
     ]
 

@@ -1,4 +1,4 @@
-"""Section `deep`: models of three and four graph layers.
+"""Section `deep`: models of two, three and four graph layers.
 
 Steps against those of the MLP of the same depth on the bench's graph; and on `communities` a race
 at three layers of one dense layer each, on the edges of all nodes, where exact training computes
@@ -14,12 +14,12 @@ from typing import Any
 from lab.bench.bench import Bench
 from lab.bench.rates import arrival, chosen, race_rates
 from lab.bench.section import Section, Table
-from lab.harness.algorithms import ALGORITHMS, Algorithm
+from lab.harness.algorithms import ALGORITHMS, RAW_TWO_WAY, TWO_WAY, Algorithm
 from lab.harness.race import Validation
 from lab.harness.timing import Spread, ratio, take_turns
 from vrgcn.data.synthetic import community_graph
 
-STEPPED = ("MLP", "history", "two-way", "CVD+PP")
+STEPPED = ("MLP", "history", TWO_WAY, RAW_TWO_WAY, "CVD+PP")
 RACED = ("history", "two-way", "two-way-cv", "CVD+PP", "exact+PP")
 RACED_LAYERS = 3
 RACED_RATES = (0.005, 0.01, 0.02)  # the fastest rate differs between algorithms
@@ -66,6 +66,7 @@ def _steps(bench: Bench, layers: int) -> dict[str, Any]:
         name: {
             "step_ms": Spread.of(values).as_dict(),
             "ratio": ratio(values, times["MLP"]).as_dict(),
+            "to_raw": ratio(values, times[RAW_TWO_WAY]).as_dict(),
         }
         for name, values in times.items()
     }

@@ -45,8 +45,8 @@ def _epoch_ratio(name: str) -> Callable[[Results], float]:
     return lambda r: r["epoch"]["algorithms"][name]["ratio_to_mlp"]["median"]
 
 
-def _depth_ratio(layers: int) -> Callable[[Results], float]:
-    return lambda r: r["deep"]["steps"][f"{layers} layers"]["two-way"]["ratio"]["median"]
+def _depth_ratio(layers: int, to: str = "ratio") -> Callable[[Results], float]:
+    return lambda r: r["deep"]["steps"][f"{layers} layers"]["two-way"][to]["median"]
 
 
 def _sooner(
@@ -85,10 +85,16 @@ LIMITS = (
     Limit("history epoch / MLP", "≤", 1.25, _epoch_ratio("history")),
     Limit("CV+PP epoch / MLP", "≤", 1.75, _epoch_ratio("CV+PP")),
     Limit("CVD+PP epoch / MLP", "≤", 2.6, _epoch_ratio("CVD+PP")),
-    Limit("two-way epoch / MLP", "≤", 1.5, _epoch_ratio("two-way")),
+    Limit("two-way epoch / MLP", "≤", 1.6, _epoch_ratio("two-way")),
     *(
         Limit(f"two-way, {layers} layers, step / MLP", "≤", most, _depth_ratio(layers))
-        for layers, most in ((3, 1.6), (4, 1.7))
+        for layers, most in ((3, 1.7), (4, 1.8))
+    ),
+    *(
+        Limit(
+            f"moving frame, {layers} layers, step / raw", "≤", 1.1, _depth_ratio(layers, "to_raw")
+        )
+        for layers in (2, 3, 4)
     ),
     Limit("two-way: times sooner than exact+PP", "≥", 7, _sooner("exact+PP"), 1),
     Limit("two-way: times sooner than CVD+PP", "≥", 1.4, _sooner("CVD+PP"), 1),

@@ -53,7 +53,8 @@ class Recipe:
 RATES = (0.003, 0.005, 0.01)
 EXACT = Recipe("exact", slow=True, rates=RATES)
 
-TWO_WAY = "two-way"  # ours, beside the paper's algorithms
+# Ours, beside the paper's algorithms; the second without a moving frame.
+TWO_WAY, RAW_TWO_WAY = "two-way", "two-way, raw"
 
 # By the names that records, bench.json and pages have.
 ALGORITHMS = {
@@ -73,6 +74,7 @@ ALGORITHMS = {
     "CVD+PP": Recipe("cvd", rates=RATES),
     "history": Recipe("history"),
     TWO_WAY: Recipe("two-way", rates=RATES),
+    RAW_TWO_WAY: Recipe("few/corrected/corrected/raw", rates=RATES),
     "two-way-cv": Recipe("two-way-cv", rates=RATES),
 }
 

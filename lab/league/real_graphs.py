@@ -7,6 +7,7 @@ raw files, named by VRGCN_DATA or found beside the project.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ import torch
 
 from lab.league.splits import deal_again, rotate_parts
 from vrgcn.data import find_dataset, load_dataset
+from vrgcn.data.store import load_graph
+from vrgcn.data.tables import import_tables
+from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
@@ -156,11 +160,30 @@ def _named(name: str, again: Callable[[Graph, int], Graph], about: str) -> RealG
 
 
 _DEALT = "the public one, then dealt anew in its sizes"
+
+
+def _facebook100(folder: Path, split: int) -> Graph:
+    """Gender on the friendships of thirteen colleges, by the import of its columns."""
+    tables = folder / "facebook100"
+    with tempfile.TemporaryDirectory() as home:
+        spec = ImportSpec(
+            tables / "edges.parquet",
+            Path(home) / "graph",
+            nodes=tables / "nodes.parquet",
+            label=("gender",),
+            split="split_random",
+            drop=("split_by_school",),
+        )
+        import_tables(spec)
+        return load_graph(spec.out)
+
+
 GRAPHS: dict[str, RealGraph] = {
     "tolokers": _of_tables("tolokers", tuple(f"split{i}" for i in range(10)), "roc-auc"),
     "amazon_computers": _of_tables("amazon_computers"),
     "blogcatalog_attributed": _of_tables("blogcatalog_attributed"),
     "facebook_large": _of_tables("facebook_large"),
+    "facebook100": RealGraph(_facebook100, "one, drawn 50/25/25", official=("split_random",)),
     "cora": _named("cora", deal_again, _DEALT),
     "citeseer": _named("citeseer", deal_again, _DEALT),
     "pubmed": _named("pubmed", deal_again, _DEALT),

@@ -79,7 +79,7 @@ class Ours:
         else:
             config = TrainConfig(**given)
             torch.manual_seed(seed)
-            job = prepare(_network(SameResidual, layer, entry), entry.graph, config)
+            job = prepare(network(SameResidual, layer, entry), entry.graph, config)
         self.estimator = job.config.estimator
         self.training = EndlessTrainer(job.model, entry.graph, job.config)
         self.val, self.turns = entry.graph.val, 0
@@ -106,7 +106,7 @@ class Peer:
         self.adjacency = csr_adjacency(entry.graph)
         assert entry.graph.labels is not None
         self.labels = entry.graph.labels[entry.graph.train]
-        self.model = _network(Residual, layer, entry)
+        self.model = network(Residual, layer, entry)
         self.loss = entry.task.criterion(LossConfig(), {})
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate, fused=True)
 
@@ -124,7 +124,7 @@ class Peer:
             return self.model(self.features, self.adjacency)[self.graph.val]
 
 
-def _network(kind: Callable[..., torch.nn.Module], layer: Layer, entry: Entry) -> torch.nn.Module:
+def network(kind: Callable[..., torch.nn.Module], layer: Layer, entry: Entry) -> torch.nn.Module:
     """A network as wide and as deep as that of `vrgcn train` by default."""
     usual, graph = ModelConfig(), entry.graph
     sizes = (graph.num_features, usual.hidden, entry.task.outputs(graph.num_classes))

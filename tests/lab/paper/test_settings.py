@@ -92,6 +92,7 @@ def test_an_algorithms_label_decides_estimator_preprocessing_and_order():
         "exact+PP": ("exact", True, None),
         "NS (10, 25)": ("ns", False, None),
         "history": ("history", True, None),
+        "two-way, raw": ("few/corrected/corrected/raw", True, None),
         "two-way-cv": ("two-way-cv", True, None),
     }
     assert expected.keys() == ALGORITHMS.keys()
