@@ -69,6 +69,8 @@ def checks(group: Group, folder: Path) -> dict[str, Any]:
     seldom = trainer_of(group, folder / "directed", DEEP, halo_every=2)
     trained(trainer)
     trained(seldom)
+    state = trainer.minibatches.histories.state_dict()
+    found["moves"] = {name: move.clone() for name, move in state.items() if "move" in name}
     found["ages"] = [t.progress.curve[-1].halo_age for t in (trainer, seldom)]
     found["staleness"] = trainer.progress.curve[-1].halo_staleness
     found["exchanged"] = [t.progress.curve[-1].exchanged for t in (trainer, seldom)]
@@ -153,6 +155,10 @@ def test_delayed_halos_states_checkpoints_and_predictions(tmp_path: Path) -> Non
         assert rank["the same bits"]
         assert rank["unvisited rows that are written"] > 20  # by refreshing, not by visits
     first, second = found
+    assert set(first["moves"]) == {f"{level}.{kind}.move" for level in (1, 2) for kind in "hg"}
+    for name, move in first["moves"].items():
+        assert move.any()
+        assert torch.equal(move, second["moves"][name]), name
     assert all(torch.equal(first["weights"][n], second["weights"][n]) for n in first["weights"])
     assert_exact(directed, found)
 

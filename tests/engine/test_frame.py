@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vrgcn import Graph, MiniBatches
+from vrgcn import Graph, MiniBatches, predict
 from vrgcn.engine.frame import Frame
 from vrgcn.engine.history import NEVER, History
 from vrgcn.graph.propagation import build_propagation
@@ -177,3 +177,19 @@ def test_the_weights_of_frames_are_computed_once() -> None:
     torch.testing.assert_close(known, others.sum(1))
     f = P.degrees(torch.arange(30)) > 3
     torch.testing.assert_close(frames.backward(1, None), others.T @ f.float())
+
+
+@pytest.mark.parametrize("cap", [None, 1])
+def test_what_all_rows_share_is_averaged_exactly_under_a_cap_too(cap: int | None) -> None:
+    """All nodes alike: rows that were never written read as the frame, which is their value."""
+    ring = torch.arange(30)
+    ends = torch.stack([ring.repeat(3), torch.cat([ring.roll(k) for k in (1, 2, 5)])])
+    graph = Graph(ends, torch.ones(30, 4), ring % 2, train=ring, undirected=True)
+    model = build_model(ModelConfig(model="graphsage", hidden=5, layers=3, dropout=0.0), 4, 2, 0)
+    exact = predict(model, graph)
+    for estimator, same in (("none/history/history", True), ("none/history/history/raw", False)):
+        batches = MiniBatches(
+            model, graph, estimator=estimator, batch_size=10, history_cap=cap, seed=1
+        )
+        (first, *_) = batches
+        assert torch.allclose(first.run(model), exact[first.nodes], atol=1e-5) == same
