@@ -63,7 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Seed before the fixtures of a test."""
+    """Before the fixtures of a test, those that it shares among them."""
+    torch.set_num_threads(1)
     _seed(0)
 
 
@@ -99,11 +100,6 @@ def graph_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "graphs"
     os.environ["VRGCN_CACHE"] = str(folder)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
