@@ -24,6 +24,7 @@ from vrgcn import (
 )
 from vrgcn.costs.epoch_cost import epoch_costs
 from vrgcn.costs.wording import cost_line
+from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.propagation import mean
 from vrgcn.graph.sparse import CSR, stored
 from vrgcn.targets.finding import find_target
@@ -221,3 +222,19 @@ def test_a_minibatch_of_wide_sparse_rows_takes_the_memory_of_their_entries() -> 
         net = GraphSAGE(10_000, 16, GRAPH.num_classes, transform_first=transform_first)
         cost = epoch_costs(net, wide, CONFIG, ["exact"])["exact"]
         assert cost.memory["a minibatch"] < 60 * 10_000  # dense rows would take 50 times as much
+
+
+def test_several_minibatches_are_counted_unless_one_has_millions_of_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned, batch = [], MiniBatches.batch
+    monkeypatch.setattr(
+        MiniBatches, "batch", lambda self, *given: planned.append(given) or batch(self, *given)
+    )
+    ends = torch.randint(200, (2, 4000), generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(200) % 2
+    dense = Graph(ends, torch.ones(200, 3), labels, train=range(100), val=range(100, 200))
+    net = GraphSAGE(3, 4, 2, layers=3)
+    cost = epoch_costs(net, dense, TrainConfig(batch_size=20), ["exact"])["exact"]
+    assert cost.neighbours / cost.steps > 500
+    assert len(planned) > 1

@@ -44,10 +44,10 @@ _WEIGHTS = 5  # copies of a weight: itself, its gradient, two moments, the best 
 # Both are read off the map. A step takes at least as long as this many nodes, however few it has.
 # Exact training is not behind if it takes up to this many times as long by this count, because its
 # epochs lead further.
-_STEP = 500
+_STEP_NODES = 500
 HARDLY_MORE = 2.0
 # Entries of sparse features that take as long as one node, forward and backward.
-_ENTRIES = 80
+_ENTRIES_OF_NODE = 80
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Cost:
     @property
     def work(self) -> float:
         """The work of an epoch, in nodes that take as long."""
-        return self.nodes + self.entries / _ENTRIES + _STEP * self.steps
+        return self.nodes + self.entries / _ENTRIES_OF_NODE + _STEP_NODES * self.steps
 
     def hardly_more(self, other: Cost) -> bool:
         """Return True if exact training with this cost takes about as long as another estimator,
