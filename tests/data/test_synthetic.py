@@ -177,8 +177,8 @@ def test_a_cached_dataset_is_made_once_for_each_seed(made: list[int], tmp_path: 
     assert values == [0, 5, 0, 5]
     assert made == [0, 5]
     assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "slow-seed0-v3-format1",
-        "slow-seed5-v3-format1",
+        "slow-seed0-v3-store1",
+        "slow-seed5-v3-store1",
     ]
 
 
@@ -215,7 +215,7 @@ def test_the_cache_is_where_the_environment_says(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     load_dataset("slow")
-    assert (tmp_path / "chosen" / "slow-seed0-v3-format1").is_dir()
+    assert (tmp_path / "chosen" / "slow-seed0-v3-store1").is_dir()
     monkeypatch.delenv("VRGCN_CACHE")
     assert cache_folder() == tmp_path / "xdg" / "vrgcn"
     monkeypatch.delenv("XDG_CACHE_HOME")

@@ -267,7 +267,7 @@ def _cached_name(name: str, dataset: Dataset, origin: Any) -> str:
     from vrgcn.data.store_format import VERSION
 
     made_of = f"seed{origin}" if dataset.raw is None else dataset.raw.fingerprint(origin)
-    return f"{name}-{made_of}-v{dataset.version}-format{VERSION}"
+    return f"{name}-{made_of}-v{dataset.version}-store{VERSION}"
 
 
 def root_folder(chosen: str | Path | None = None) -> Path:
