@@ -45,6 +45,9 @@ class Frame:
     def __init__(self, move: Tensor, share: Tensor | None = None) -> None:
         self.move = move
         self.share = share
+        self._inverse: Tensor | None = None  # 1 / f, or 0 where f = 0
+        if share is not None:
+            self._inverse = torch.where(share == 0, 0, 1 / share).to(move)
 
     def added(self, rows: Tensor, places: Tensor, sign: int = 1) -> Tensor:
         """T + f D, or with sign -1 x - f D: (rows, width) at `places` of the table."""
@@ -55,9 +58,9 @@ class Frame:
         return torch.addr(rows, share, move, alpha=sign)
 
     def averaged(self, average: Tensor, weights: Tensor) -> Tensor:
-        """P T + (P f) D: (targets, width), with weights (targets,) P f."""
+        """P T + (P f) D: (targets, width), in place; weights: (targets,), P f."""
         weights, move = (x.to(average.device, average.dtype) for x in (weights, self.move))
-        return torch.addr(average, weights, move)
+        return average.addcmul_(weights[:, None], move)
 
     def weights(self, rows: CSR) -> Tensor:
         """(targets,): P f for any rows of P."""
@@ -69,18 +72,17 @@ class Frame:
     def lack(self, x: Tensor, held: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         """The sum (width,) and the number of what D lacks for rows x (rows, width), of which the
         table holds T: (rows, width)."""
-        apart = x.to(self.move) - held.to(self.move)
-        if self.share is None:
-            count = self.move.new_tensor(float(len(x)))
-            return apart.sum(0) - count * self.move, count
-        share = self.share.index_select(0, places)
-        moves = share != 0
-        count = moves.sum().to(self.move)
-        return torch.where(moves, 1 / share, 0).to(self.move) @ apart - count * self.move, count
+        x, held = x.to(self.move), held.to(self.move)
+        if self._inverse is None:
+            count = self.move.new_full((), len(x))
+            return x.sum(0).sub_(held.sum(0)).sub_(self.move * count), count
+        weights = self._inverse.index_select(0, places)
+        count = weights.count_nonzero().to(self.move)
+        return (weights @ x).sub_(weights @ held).sub_(self.move * count), count
 
     def advance(self, total: Tensor, count: Tensor) -> None:
         """Move D by the mean of what it lacks for `count` rows."""
-        self.move = torch.where(count > 1, self.move + total / count.clamp(min=1), self.move)
+        self.move = torch.addcmul(self.move, total, (count > 1) / count.clamp(min=1))
 
 
 class Frames:

@@ -37,7 +37,10 @@ class Replaced:
     def of(self, rows: Tensor) -> Replaced:
         """Some of them, by their numbers."""
         here = rows.to(self.values.device)
-        return Replaced(self.nodes[here], self.values[here], self.written[here], self.move)
+        nodes, values, written = (
+            part.index_select(0, here) for part in (self.nodes, self.values, self.written)
+        )
+        return Replaced(nodes, values, written, self.move)
 
 
 class History:
