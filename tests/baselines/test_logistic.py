@@ -7,6 +7,7 @@ import torch
 
 from tests.baselines.problems import TASKS, small
 from vrgcn.baselines import logistic as module
+from vrgcn.baselines import solving
 from vrgcn.baselines.logistic import Logistic, fit_logistic
 from vrgcn.baselines.problem import Problem
 from vrgcn.graph.graph import Graph
@@ -60,7 +61,8 @@ def test_labels_without_sense_are_not_learned() -> None:
 
 
 def test_labels_of_other_than_training_nodes_reach_nothing_but_the_choice(monkeypatch) -> None:
-    monkeypatch.setattr(module, "_STRENGTHS", (1e-2,))
+    monkeypatch.setattr(solving, "_STRENGTHS", (1e-2,))
+    monkeypatch.setattr(module, "_forms", lambda x: ())
     graph = small()
     assert graph.labels is not None
     other = graph.labels.clone()
@@ -71,15 +73,52 @@ def test_labels_of_other_than_training_nodes_reach_nothing_but_the_choice(monkey
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_the_strength_is_the_one_that_scores_best_on_validation(monkeypatch) -> None:
-    graph, seen = small(), []
-    problem = Problem.of(graph)
+def scored_by(scores: list[float], hops: int, **changed) -> tuple[Logistic, list[torch.Tensor]]:
+    """A model whose fits had these scores in turn, and the validation outputs of each."""
+    problem, seen = Problem.of(small()), []
 
     def score(outputs: torch.Tensor) -> float:
         seen.append(outputs)
-        return [0.1, 0.9, 0.9, 0.2][len(seen) - 1]
+        return scores[len(seen) - 1]
 
-    model = fit_logistic(Problem(**vars(problem) | {"score": score}), 1)
-    assert len(seen) == 4  # two strengths in turn are no better
-    torch.testing.assert_close(predict(model, graph)[graph.val], seen[1], rtol=1e-3, atol=1e-4)
+    model = fit_logistic(Problem(**vars(problem) | {"score": score} | changed), hops)
     assert isinstance(model, Logistic)
+    assert len(seen) == len(scores)
+    return model, seen
+
+
+def test_the_strength_and_the_form_are_those_that_score_best_on_validation() -> None:
+    # Two strengths in turn that are no better end the first form, and the second, a worse one.
+    model, seen = scored_by([0.1, 0.9, 0.9, 0.2, 0.8, 0.7, 0.6], 1)
+    graph = small()
+    torch.testing.assert_close(predict(model, graph)[graph.val], seen[1], rtol=1e-3, atol=1e-4)
+
+
+def test_weaker_penalties_are_tried_as_long_as_they_gain(monkeypatch) -> None:
+    monkeypatch.setattr(module, "_forms", lambda x: ())
+    scored_by([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], 1)  # down to the weakest of eight
+
+
+def test_where_fits_take_long_forms_are_compared_by_one_short_fit_each(monkeypatch) -> None:
+    monkeypatch.setattr(solving, "_QUICK", 0.0)
+    model, seen = scored_by([0.5, 0.4, 0.9, 0.1, 0.1], 1)
+    graph = small()
+    torch.testing.assert_close(predict(model, graph)[graph.val], seen[2], rtol=1e-3, atol=1e-4)
+
+
+def test_a_fit_ends_in_the_middle_if_the_time_is_over() -> None:
+    asked = iter([False] * 3 + [True] * 1000)
+    scored_by([0.5], 1, over=lambda: next(asked))
+
+
+def test_tags_of_rows_of_one_sum_are_read_as_present_or_not() -> None:
+    generator = torch.Generator().manual_seed(2)
+    tags = (torch.rand(300, 40, generator=generator) < 0.2).float()
+    labels = (tags @ torch.randn(40, generator=generator)).double()
+    rows = tags / tags.sum(1, keepdim=True).clamp(min=1)
+    for features in (rows, rows.to_sparse_csr()):
+        graph = small("regression", nodes=300, labels=labels).with_features(features)
+        model = fit_logistic(Problem.of(graph), 0)
+        assert model.arguments["form"] == "binary"
+        found = predict(model, graph)[graph.test, 0] - labels[graph.test]
+        assert found.square().mean().sqrt() < 0.1  # their deviation is above 2

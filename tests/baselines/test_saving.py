@@ -49,7 +49,7 @@ def test_a_baseline_comes_back_whole_and_scales_features_itself(
     outputs, path = saved_as(tmp_path, recipe, task)
     loaded = load_model(path)
     assert loaded.task == task
-    assert loaded.propagation == ("gcn" if recipe == "link" else "adjacency")
+    assert loaded.propagation == "adjacency"
     assert loaded.num_features == 6
     assert type(loaded.model) in BASELINES.values()
     graph = small(task)

@@ -3,52 +3,67 @@
     outputs = X W0 + P (X W1 + P X W2) + log(1 + degree) d + b
 
 P is the mean over the neighbours. In this order of products nothing wider than the outputs is
-propagated, so X may be wide and sparse. The fit is by L-BFGS with a squared penalty, whose strength
-is the best on the validation nodes of a few, the strongest first, each begun where the one before
-ended.
+propagated, so X may be wide and sparse. X are the features as they are given, whether they are
+there (0 or 1), or in rows of length 1; columns have the size that they are given, or one that makes
+the penalty the same for all (of sparse ones: weaker for rare ones). The form that is the best on
+the validation nodes is taken (solving.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.optim import LBFGS
 
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
-from vrgcn.baselines.hop_inputs import column_weights, mostly_zero
+from vrgcn.baselines.hop_inputs import column_weights, mostly_zero, row_lengths
 from vrgcn.baselines.problem import Problem
-from vrgcn.files.kinds import COUNT, POSITIVE
-from vrgcn.graph.sparse import CSR, first_rows, is_dense, is_sparse, num_entries, select_rows
-from vrgcn.models.optimizers import uncompiled
+from vrgcn.baselines.solving import Outputs, System, fit_best
+from vrgcn.files.kinds import COUNT, POSITIVE, one_of
+from vrgcn.graph.sparse import (
+    CSR,
+    first_rows,
+    in_blocks,
+    is_dense,
+    is_sparse,
+    num_entries,
+    scale_rows,
+    select_rows,
+    stored,
+    with_values,
+)
 
-_STRENGTHS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-_WORSE = 2  # strengths without a better score after which weaker ones are not tried
-_STEPS = 60  # steps of L-BFGS with each strength
-_WORK = 4e11  # multiplications at most: fewer steps where each takes many
 _LARGEST = 1 << 28  # numbers in [X, P X, P P X] that are kept in memory
 _PROBES = 16  # random columns by which the size of P P X is estimated where it is not kept
 
-Outputs = Callable[[Tensor, Tensor], Tensor]  # maps weights and bias to outputs
+Form = Literal["given", "binary", "length"]  # of the rows of X
+FORMS: tuple[Form, ...] = ("given", "binary", "length")
 
 
 class Logistic(Baseline):
-    """hops: how often neighbours are averaged; 0: a node's own features alone"""
+    """hops: how often neighbours are averaged; 0: a node's own features alone; form: of X"""
 
-    kinds: ClassVar = {"in_features": POSITIVE, "classes": POSITIVE, "hops": COUNT}
+    kinds: ClassVar = {
+        "in_features": POSITIVE,
+        "classes": POSITIVE,
+        "hops": COUNT,
+        "form": one_of(*FORMS),
+    }
     weights: Tensor
     degree: Tensor
     bias: Tensor
 
-    def __init__(self, in_features: int, classes: int, hops: int) -> None:
-        super().__init__(in_features=in_features, classes=classes, hops=hops)
+    def __init__(self, in_features: int, classes: int, hops: int, form: Form = "given") -> None:
+        super().__init__(in_features=in_features, classes=classes, hops=hops, form=form)
         self.make("weights", hops + 1, in_features, classes)
         self.make("degree", classes)
         self.make("bias", classes)
 
     def forward(self, x: Tensor, propagate: Callable[[Tensor], Tensor]) -> Tensor:
+        x = formed(x, self.arguments["form"])
         h = linear_hops(x, propagate, self.weights, self.degree) + self.bias
         scaled: Tensor = self.output_scale(h)
         return scaled
@@ -73,24 +88,67 @@ def linear_hops(
     return h
 
 
-def fit_logistic(problem: Problem, hops: int) -> Logistic:
+def formed(x: Tensor, form: Form) -> Tensor:
+    """X in a form. Of dense columns beside sparse ones, "binary" changes nothing."""
+    if form == "binary":
+        return _binary(x, everywhere=True)
+    if form == "length":
+        ones = torch.ones(x.shape[1], dtype=x.dtype, device=x.device)
+        return scale_rows(1 / row_lengths(x, ones)[:, 0], x)
+    return x
+
+
+def _binary(x: Tensor, *, everywhere: bool) -> Tensor:
+    if in_blocks(x):
+        return x.map(lambda values: _binary(values, everywhere=False))
+    if is_sparse(x):
+        return with_values(x, (x.values() != 0).to(x.values()))
+    return (x != 0).to(x) if everywhere else x
+
+
+def fit_logistic(problem: Problem, hops: int) -> Baseline:
     """The linear model of a problem. Statistics of features are those of the training nodes."""
     problem.check_features()
-    graph = problem.graph
-    model = Logistic(graph.num_features, problem.outputs, hops)
+    x = problem.graph.features
+    size = x.shape[0] * x.shape[1] * (hops + 1)
+    system = _kept if is_dense(x) and size <= _LARGEST else _by_products
+    forms = _forms(x)
+    return fit_best(
+        problem,
+        [
+            *(partial(system, problem, hops, form, evened=True) for form in forms),
+            partial(system, problem, hops, "given", evened=False),
+        ],
+    )
+
+
+def _forms(x: Tensor) -> tuple[Form, ...]:
+    """The forms that rows may have: of columns that are mostly not 0 as they are given alone."""
+    if is_dense(x) and not mostly_zero(x):
+        return ("given",)
+    values = stored(x)[-1] if is_sparse(x) else x[x != 0] if is_dense(x) else None
+    binary = values is not None and bool((values == 1).all())
+    return tuple(form for form in FORMS if form != "binary" or not binary)
+
+
+def _model(
+    problem: Problem, hops: int, form: Form, weights: Tensor, degree: Tensor, bias: Tensor
+) -> Logistic:
+    model = Logistic(problem.graph.num_features, problem.outputs, hops, form)
     problem.criterion().prepare(model)
-    size = graph.num_nodes * graph.num_features * (hops + 1)
-    kept = is_dense(graph.features) and size <= _LARGEST
-    (_fit_kept if kept else _fit_by_products)(problem, model)
+    model.fill("weights", weights)
+    model.fill("degree", degree)
+    model.fill("bias", bias)
     return model
 
 
-def _fit_kept(problem: Problem, model: Logistic) -> None:
-    """Fit with [X, P X, P P X, log(1 + degree)] in memory, each column standardised; columns that
-    are mostly 0 are weighted instead, as sparse ones are."""
-    graph, hops = problem.graph, model.arguments["hops"]
+def _kept(problem: Problem, hops: int, form: Form, *, evened: bool) -> System:
+    """[X, P X, P P X, log(1 + degree)] in memory, each column standardised; columns that are mostly
+    0 are weighted instead, as sparse ones are. Not `evened`: each block of columns has one size."""
+    graph = problem.graph
+    width = graph.num_features
     with torch.no_grad():
-        x = graph.features.to(graph.dtype)
+        x = formed(graph.features.to(graph.dtype), form)
         inputs = beside_means(x, problem.propagate, hops)
         train, val = inputs[graph.train], inputs[graph.val]
         mean = train.double().mean(0)
@@ -98,10 +156,10 @@ def _fit_kept(problem: Problem, model: Logistic) -> None:
         deviation = squares.sqrt()
         constant = deviation <= 1e-7 * mean.abs().clamp(min=1e-30)
         deviation[constant] = 1.0
-        if mostly_zero(x):
-            weights = column_weights(x).double().sqrt()
+        if mostly_zero(x) or not evened:
+            weights = column_weights(x).double().sqrt() if evened else torch.ones(width).double()
             for block in range(hops + 1):
-                columns = slice(block * len(weights), (block + 1) * len(weights))
+                columns = slice(block * width, (block + 1) * width)
                 size = (squares[columns] * weights.square()).sum().sqrt()
                 deviation[columns] = size.clamp(min=1e-12) / weights.clamp(min=1e-6)
         mean, deviation = mean.to(train), deviation.to(train)
@@ -110,23 +168,24 @@ def _fit_kept(problem: Problem, model: Logistic) -> None:
     def of(rows: Tensor) -> Outputs:
         return lambda weights, bias: rows @ weights + bias
 
+    def model(weights: Tensor, bias: Tensor) -> Logistic:
+        weights = weights / deviation[:, None]
+        own = (hops + 1) * width  # a last row is of the degree
+        degree = weights[own] if hops else torch.zeros_like(bias)
+        shaped = weights[:own].reshape(hops + 1, width, -1)
+        return _model(problem, hops, form, shaped, degree, bias - mean @ weights)
+
     start = train.new_zeros(train.shape[1], problem.outputs)
-    weights, bias = solve(problem, model, of(train), of(val), start, train.numel())
-    weights = weights / deviation[:, None]
-    bias = bias - mean @ weights
-    own = (hops + 1) * graph.num_features  # a last row is of the degree
-    model.fill("weights", weights[:own].reshape(hops + 1, graph.num_features, -1))
-    model.fill("degree", weights[own] if hops else torch.zeros_like(bias))
-    model.fill("bias", bias)
+    return System(of(train), of(val), start, train.numel(), model)
 
 
-def _fit_by_products(problem: Problem, model: Logistic) -> None:
-    """Fit without ever making P X, which of sparse features is dense. Rare columns weigh more
-    (`column_weights`); rows of X, P X and P P X are each made of mean square 1 over the training
-    nodes."""
-    graph, hops = problem.graph, model.arguments["hops"]
-    x, nodes = graph.features.to(graph.dtype), torch.cat([graph.train, graph.val])
-    columns = column_weights(x).sqrt()
+def _by_products(problem: Problem, hops: int, form: Form, *, evened: bool) -> System:
+    """Without ever making P X, which of sparse features is dense. Rare columns weigh more if
+    `evened` (`column_weights`); rows of X, P X and P P X are each made of mean square 1 over the
+    training nodes."""
+    graph = problem.graph
+    x, nodes = formed(graph.features.to(graph.dtype), form), torch.cat([graph.train, graph.val])
+    columns = column_weights(x).sqrt() if evened else torch.ones(x.shape[1], dtype=graph.dtype)
     sizes = _mean_squares(problem, x, columns, hops).sqrt().clamp(min=1e-12)
     if not hops:
         x, nodes = select_rows(x, nodes), torch.arange(len(nodes))
@@ -142,19 +201,13 @@ def _fit_by_products(problem: Problem, model: Logistic) -> None:
 
     count = len(graph.train)
     entries = rows.num_entries if isinstance(rows, CSR) else num_entries(rows)
-    work = (hops + 1) * entries + hops * graph.num_edges
-    weights, bias = solve(
-        problem,
-        model,
+    return System(
         lambda weights, bias: all_outputs(weights, bias)[:count],
         lambda weights, bias: all_outputs(weights, bias)[count:],
         torch.zeros((hops + 1) * row + problem.outputs, dtype=graph.dtype),
-        work,
+        (hops + 1) * entries + hops * graph.num_edges,
+        lambda weights, bias: _model(problem, hops, form, *split(weights), bias),
     )
-    scaled, degree = split(weights)
-    model.fill("weights", scaled)
-    model.fill("degree", degree)
-    model.fill("bias", bias)
 
 
 def _mean_squares(problem: Problem, x: Tensor, columns: Tensor, hops: int) -> Tensor:
@@ -171,45 +224,3 @@ def _mean_squares(problem: Problem, x: Tensor, columns: Tensor, hops: int) -> Te
         rows = mean_and_degree(rows, problem.propagate)[0] if hop else rows
         squares.append(rows[train].square().mean())
     return torch.stack(squares)
-
-
-def solve(
-    problem: Problem,
-    model: Baseline,
-    train: Outputs,
-    val: Outputs,
-    start: Tensor,
-    work: int,
-    strengths: Sequence[float] = _STRENGTHS,
-) -> tuple[Tensor, Tensor]:
-    """Weights and bias with the strength that is the best on the validation nodes.
-
-    train, val: outputs of the training and the validation nodes
-    start: weights of 0, in their shape; work: multiplications for one column of `train`
-    """
-    weights = start.clone().requires_grad_()
-    bias = start.new_zeros(problem.outputs).requires_grad_()
-    criterion, kept, best = problem.criterion(), (weights.detach(), bias.detach()), float("nan")
-    worse = 0
-    steps = int(min(_STEPS, max(10, _WORK / (3 * work * problem.outputs * len(strengths)))))
-    for strength in strengths:
-        optimizer = uncompiled(LBFGS)(
-            [weights, bias], max_iter=steps, history_size=10, line_search_fn="strong_wolfe"
-        )
-
-        def closure(optimizer: LBFGS = optimizer, strength: float = strength) -> Tensor:
-            optimizer.zero_grad()
-            losses = criterion(model.output_scale(train(weights, bias)), problem.labels)
-            loss = losses.mean() + strength / 2 * weights.square().sum()
-            loss.backward()
-            return loss
-
-        optimizer.step(closure)
-        with torch.no_grad():
-            score = problem.score(model.output_scale(val(weights, bias)))
-        worse += 1
-        if problem.better(score, best):
-            best, kept, worse = score, (weights.detach().clone(), bias.detach().clone()), 0
-        if worse >= _WORSE or problem.over():
-            break
-    return kept

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 from vrgcn.baselines.hop_inputs import COMPONENTS, SPECTRAL, WIDEST
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.solving import compared_in_full
 from vrgcn.graph.sparse import is_dense, num_entries
 
 _PASSES, _SPREADS = 300, 30  # over all inputs, by a linear fit; along all edges, by labels
+_FORMS, _COMPARED = 4, 1.5  # forms of inputs, and what to compare them costs, where each takes long
 _EPOCHS, _ROUNDS = 40, 100
 _PRODUCTS, _DENSE, _SPLITS = 4e9, 1.5e10, 1.2e8  # multiplications or looked-at numbers in a second
 _LATER = 3.0  # trees of own features are seldom the best
@@ -27,11 +29,14 @@ def fit_seconds(name: str, problem: Problem) -> float:
     more = columns + SPECTRAL + 2 * outputs
     smooth = _SPREADS * 5 * edges * outputs / _PRODUCTS
 
+    def solved(work: float, speed: float) -> float:
+        fits = _FORMS if compared_in_full(_FORMS, work, outputs) else _COMPARED
+        return fits * _PASSES * outputs * work / speed
+
     def linear(hops: int) -> float:
         if is_dense(graph.features):  # [X, P X, P P X] of the training nodes is kept
-            rows = (hops + 1) * entries * train / graph.num_nodes
-            return _PASSES * outputs * rows / _DENSE
-        return _PASSES * outputs * ((hops + 1) * entries + hops * edges) / _PRODUCTS
+            return solved((hops + 1) * entries * train / graph.num_nodes, _DENSE)
+        return solved((hops + 1) * entries + hops * edges, _PRODUCTS)
 
     def perceptron(width: int) -> float:
         return _EPOCHS * train * (3 * 256 * width / _DENSE + _STEP / min(256, max(16, train // 8)))
@@ -44,7 +49,7 @@ def fit_seconds(name: str, problem: Problem) -> float:
         "labels": _SPREADS * edges * outputs / _PRODUCTS,
         "linear": linear(0),
         "linear-2": linear(2),
-        "link": _PASSES * outputs * edges * train / graph.num_nodes / _PRODUCTS,
+        "link": solved(edges * train / graph.num_nodes, _PRODUCTS),
         "mlp-2": perceptron(columns),
         "mlp-tables": perceptron(more),
         "trees": _LATER * trees(columns // 3),

@@ -272,6 +272,15 @@ def adjacency(graph: Graph) -> Propagation:
     return _by_sides("adjacency", graph, adjacency_sides)
 
 
+def both_directions(graph: Graph) -> Propagation:
+    """P = A + Aᵀ: sums over the neighbours in both directions, without self-loops."""
+    _refuse_negative(graph, "both")
+    A, _ = without_loops(graph.adjacency)
+    rows, values = A.row_of_entry, A.weights(graph.dtype).repeat(2)
+    ends = torch.cat([rows, A.indices]), torch.cat([A.indices, rows])
+    return Propagation(0.0, None, _from_entries(*ends, values, A.num_rows), None, graph.dtype)
+
+
 def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
     """The matrix of a rule for one relation of a graph: its edges alone, normalised by
     themselves."""
@@ -290,6 +299,7 @@ PROPAGATIONS: dict[str, Callable[[Graph], Propagation]] = {
     "mean": mean,
     "identity": identity,
     "adjacency": adjacency,
+    "both": both_directions,
 }
 
 # Values that functions accept for P: a name, a matrix (see Propagation.from_matrix), or a rule of

@@ -20,6 +20,11 @@ def check_live_model(saved: SavedModel) -> None:
             "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
         )
     _check_pairs(saved.model)
+    if saved.propagation == "both":
+        raise InputError(
+            "the model reads the edges of a directed graph in both directions, which cannot be "
+            "live: name another model, or predict anew"
+        )
     if saved.own_matrix:
         raise InputError(
             "the model was trained by a propagation matrix or rule of your own: what a change of "
