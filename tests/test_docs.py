@@ -106,7 +106,7 @@ def check_diagnostics(names: dict[str, Any]) -> None:
 
 
 def check_estimators(names: dict[str, Any]) -> None:
-    composition = re.search(r"--estimator (\S+)", text("docs/estimators.md"))
+    composition = re.search(r"--estimator (\S+)", text("docs/ideas/estimators.md"))
     assert composition is not None
     assert names["estimator"] == find_estimator(composition[1])
 
@@ -122,7 +122,7 @@ def check_idea(names: dict[str, Any]) -> None:
 
 
 def check_import(names: dict[str, Any]) -> None:
-    assert str(names["summary"]) in text("docs/import.md")
+    assert str(names["summary"]) in text("docs/guides/tables.md")
     assert names["graph"].num_nodes == 7
 
 
@@ -219,7 +219,7 @@ def check_python(names: dict[str, Any]) -> None:
     assert names["partners"].column("rank").to_pylist() == [*range(1, 6)] * 2
     assert "Explanations" in Path("why.html").read_text(encoding="utf-8")
     assert "Curves" in Path("report.html").read_text(encoding="utf-8")
-    listed = re.findall(r"`(on_\w+)\(", text("docs/python.md"))
+    listed = re.findall(r"`(on_\w+)\(", text("docs/guides/python.md"))
     assert set(listed) == {field.name for field in fields(Callbacks)}
 
 
@@ -263,7 +263,7 @@ def check_training(names: dict[str, Any]) -> None:
 
 
 def test_a_file_of_settings_is_understood(tmp_path: Path) -> None:
-    (block,) = blocks("docs/training.md", "toml")
+    (block,) = blocks("docs/guides/training.md", "toml")
     file = tmp_path / "settings.toml"
     file.write_text(block, encoding="utf-8")
     options = parse_with_files(TrainOptions, ["--config", str(file), "--epochs", "30"])
@@ -291,7 +291,9 @@ def check_tune(names: dict[str, Any]) -> None:
     assert names["outputs"].shape == (60, 3)
     assert names["values"].keys() <= SPACE.keys()
     assert predict(names["model"], names["graph"]).shape == (60, 3)
-    searched = text("docs/tune.md").partition("## What is searched")[2].partition("\n## ")[0]
+    searched = (
+        text("docs/guides/search.md").partition("## What is searched")[2].partition("\n## ")[0]
+    )
     rows = re.findall(r"(?m)^\| `(\w+)` \|", searched)
     assert rows == list(SPACE)
 
@@ -299,24 +301,24 @@ def check_tune(names: dict[str, Any]) -> None:
 # Each page with Python, and what must be so after it was run.
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
-    "docs/audit.md": check_audit,
-    "docs/diagnostics.md": check_diagnostics,
-    "docs/estimators.md": check_estimators,
-    "docs/idea.md": check_idea,
-    "docs/import.md": check_import,
-    "docs/live.md": check_live,
-    "docs/objectives.md": check_objectives,
-    "docs/own-models.md": check_own_models,
-    "docs/pairs.md": check_pairs,
-    "docs/probabilities.md": check_probabilities,
-    "docs/pyg.md": check_pyg,
-    "docs/python.md": check_python,
-    "docs/reliability.md": check_reliability,
-    "docs/report.md": check_report,
-    "docs/scaling.md": check_scaling,
-    "docs/several-tables.md": check_several_tables,
-    "docs/training.md": check_training,
-    "docs/tune.md": check_tune,
+    "docs/guides/diagnostics.md": check_diagnostics,
+    "docs/guides/leaks.md": check_audit,
+    "docs/guides/links.md": check_pairs,
+    "docs/guides/live.md": check_live,
+    "docs/guides/objectives.md": check_objectives,
+    "docs/guides/own-models.md": check_own_models,
+    "docs/guides/probabilities.md": check_probabilities,
+    "docs/guides/pyg.md": check_pyg,
+    "docs/guides/python.md": check_python,
+    "docs/guides/reports.md": check_report,
+    "docs/guides/scaling.md": check_scaling,
+    "docs/guides/search.md": check_tune,
+    "docs/guides/several-tables.md": check_several_tables,
+    "docs/guides/tables.md": check_import,
+    "docs/guides/training.md": check_training,
+    "docs/ideas/estimators.md": check_estimators,
+    "docs/ideas/idea.md": check_idea,
+    "docs/reference/reliability.md": check_reliability,
 }
 
 
@@ -334,13 +336,13 @@ def test_the_python_of_a_page_does_what_the_page_says(
         save_graph(names["graph"], "graphs/papers")
         Path("runs/papers").mkdir(parents=True)
         save_model(names["model"], "runs/papers/model.safetensors")
-    if page == "docs/scaling.md":
+    if page == "docs/guides/scaling.md":
         save_graph(names["graph"], "big")
-    if page == "docs/objectives.md":
+    if page == "docs/guides/objectives.md":
         names |= numbers()
-    if page == "docs/python.md":
+    if page == "docs/guides/python.md":
         names |= table_of_nodes()
-    if page == "docs/import.md":
+    if page == "docs/guides/tables.md":
         for file, table in zip(("papers.csv", "cites.csv"), blocks(page, "csv"), strict=True):
             Path(file).write_text(table, encoding="utf-8")
     for number, block in enumerate(blocks(page, "python"), start=1):
@@ -350,7 +352,7 @@ def test_the_python_of_a_page_does_what_the_page_says(
 
 def promises() -> list[list[str]]:
     """The rows of the tables of promises: cells, the last one the tests that show them."""
-    rows = re.findall(r"(?m)^\| (.*) \|$", text("docs/reliability.md"))
+    rows = re.findall(r"(?m)^\| (.*) \|$", text("docs/reference/reliability.md"))
     cells = [re.split(r"(?<!\\) \| ", row) for row in rows]
     return [row for row in cells if not row[-1].startswith(("shown by", "---"))]
 
@@ -391,13 +393,13 @@ def test_a_command_on_a_page_is_understood(page: str, line: str) -> None:
 def map_of_the_code() -> str:
     """The folders of the package, and the parts, the folders of lab and what can be added."""
     return (
-        text("docs/idea.md").partition("## The way of the data")[2]
+        text("docs/ideas/idea.md").partition("## The way of the data")[2]
         + text("CONTRIBUTING.md").partition("## The map")[2].partition("## Results")[0]
     )
 
 
 def test_the_idea_fits_on_two_screens() -> None:
-    assert len(text("docs/idea.md").splitlines()) <= 100
+    assert len(text("docs/ideas/idea.md").splitlines()) <= 100
 
 
 def test_every_file_and_folder_that_the_map_names_exists() -> None:

@@ -1,4 +1,4 @@
-"""docs/works-with-what.md is true: each of its cells is tried."""
+"""docs/reference/works-with-what.md is true: each of its cells is tried."""
 
 from __future__ import annotations
 

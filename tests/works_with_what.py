@@ -1,5 +1,5 @@
-"""What works with what: every row of docs/works-with-what.md as a function that tries it on a tiny
-graph, and the page itself.
+"""What works with what: every row of docs/reference/works-with-what.md as a function that
+tries it on a tiny graph, and the page itself.
 
     python -m tests.works_with_what     writes the page; tests/test_works_with_what.py compares it
 """
@@ -28,7 +28,7 @@ from vrgcn.serve.app import build_app
 from vrgcn.serve.bodies import Limits
 from vrgcn.serve.service import opened_service
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "works-with-what.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "works-with-what.md"
 NODES, EDGES = 24, 70
 BOUGHT = "user-bought-item"
 

@@ -17,13 +17,13 @@ from vrgcn.baselines import RECIPES
 from vrgcn.files.writing import write_text
 
 ROOT = Path(vrgcn.__file__).resolve().parents[1]
-RECORDS, PAGE, README = "docs/results/league.jsonl", "docs/league.md", "README.md"
+RECORDS, PAGE, README = "docs/results/league.jsonl", "docs/results/league.md", "README.md"
 PICTURE = "images/league.png"  # from the folder docs
 BLOCK, BEFORE = "league", "## The paper, reproduced"
 
 _HEAD = """# The league: real graphs, simple baselines, networks
 
-A program writes this page from [its records](results/league.jsonl): nobody types its numbers.
+A program writes this page from [its records](league.jsonl): nobody types its numbers.
 
     .venv/bin/python -m lab.league --out results/league.jsonl      # run it, or what is left of it
     .venv/bin/python -m lab.league --show results/league.jsonl     # print the tables
@@ -51,7 +51,7 @@ their own; `--show` and `--publish` take several files. The graphs are read from
 
 {versions}
 
-![Points above the best simple baseline, by graph](images/league.png)
+![Points above the best simple baseline, by graph](../images/league.png)
 """
 
 
@@ -84,8 +84,9 @@ def readme_part(records: Sequence[Record]) -> str:
 nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
 it (within one standard error) on {level} and below it on {below}; these differences are formed
 split by split, over the splits that both have. A score without ± is of one split and does not
-compare with a mean over several in its column. [The league](docs/league.md) has every row, the
-commits of the records (searches may be older than the rest) and the command that repeats it."""
+compare with a mean over several in its column. [The league](docs/results/league.md)
+has every row, the commits of the records (searches may be older than the rest) and the command
+that repeats it."""
 
 
 def publish(records: Sequence[Record], root: Path) -> None:

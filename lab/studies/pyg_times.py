@@ -19,7 +19,11 @@ SHOWN = 0.12  # below the best score of a panel; what never comes as far is not 
 _BOTH = ("peer", "ours")
 BELOW = 0.005  # of the target below the lower of the two best scores: a maximum is partly luck
 ROOT = Path(vrgcn.__file__).resolve().parents[1]
-RECORDS, PAGE, PICTURE = "docs/results/pyg-race.jsonl", "docs/performance.md", "pyg-race.png"
+RECORDS, PAGE, PICTURE = (
+    "docs/results/pyg-race.jsonl",
+    "docs/results/performance.md",
+    "pyg-race.png",
+)
 BLOCK, BEFORE = "pyg-race", "## GPUs: what was checked"
 
 
@@ -187,12 +191,12 @@ def part(records: Sequence[Record]) -> str:
     versions = "; ".join(in_order([r for r in records if "version" in r], "version"))
     return f"""## PyG on real graphs
 
-![Best validation score so far by processor seconds, ours and PyG's](images/{PICTURE})
+![Best validation score so far by processor seconds, ours and PyG's](../images/{PICTURE})
 
 {table(records)}
 
 `.venv/bin/python -m lab.studies.pyg_race` measures this, and `--publish FILE` writes it here from
-[the records](results/pyg-race.jsonl) (vrgcn {versions}). One thread. Ours is the network of
+[the records](pyg-race.jsonl) (vrgcn {versions}). One thread. Ours is the network of
 `vrgcn train --model graphsage`; the peers are GCN and GraphSAGE with skip connections and
 LayerNorm, as wide and as deep, on the whole graph with PyG's layers on an adjacency in PyTorch's
 CSR, at the best of three learning rates; `vrgcn GCN` and `vrgcn GraphSAGE` are these same networks

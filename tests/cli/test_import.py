@@ -12,7 +12,7 @@ import pytest
 
 from vrgcn.data.store import load_graph
 
-DOCS = Path(__file__).parents[2] / "docs" / "import.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "tables.md"
 NODES = "id,x,y,label\n" + "".join(
     f"n{i},{i},7,{'rare' if i == 0 else 'common'}\n" for i in range(40)
 )

@@ -234,7 +234,9 @@ def test_one_pass_is_too_few():
 
 
 def test_the_documented_python_runs(capsys):
-    text = (Path(__file__).parents[2] / "docs" / "diagnostics.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "diagnostics.md").read_text(
+        encoding="utf-8"
+    )
     (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     torch.manual_seed(0)
     exec(block, {"model": GCN(6, 8, 3, **KIPF), "graph": float_graph()})

@@ -1,5 +1,5 @@
 """A target, a metric and a split that the package does not have: each is added through one table,
-and is then the equal of those that it has. docs/idea.md says which files that takes."""
+and is then the equal of those that it has. docs/ideas/idea.md says which files that takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vrgcn.targets.spec import TargetSpec
 from vrgcn.targets.ways import Listed
 from vrgcn.tasks import metrics
 
-IDEA = Path(__file__).parents[2] / "docs" / "idea.md"
+IDEA = Path(__file__).parents[2] / "docs" / "ideas" / "idea.md"
 POINTS = "[vrgcn.tasks]\nordinal = tests.targets.ordinal:Ordinal\n"
 # The files of the package that an addition changes: a line in a table, or a setting.
 TOUCHED: dict[str, tuple[ModuleType, ...]] = {

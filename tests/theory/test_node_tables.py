@@ -104,7 +104,7 @@ def test_outputs_are_exact_once_the_histories_are(estimator: str) -> None:
 
 
 def test_two_way_gradients_of_an_epoch_add_up_to_the_full_gradient() -> None:
-    """Proposition of docs/two-way.md, here for learned rows: at fixed weights, the mean of an
+    """Proposition of docs/ideas/two-way.md, here for learned rows: at fixed weights, the mean of an
     epoch's gradients is the full gradient from the third epoch on."""
     model, nodes = WithRows(), torch.arange(GRAPH.num_nodes)
     parameters = list(model.parameters())

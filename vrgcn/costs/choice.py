@@ -1,7 +1,7 @@
 """`auto`: chooses the estimator of a run if the user named none.
 
-lab/studies/staleness_map.py compares the estimators after equal seconds (docs/two-way.md has the
-map). Histories of both kinds win where nodes have many neighbours. Where they have few, exact
+lab/studies/staleness_map.py compares the estimators after equal seconds (docs/ideas/two-way.md has
+the map). Histories of both kinds win where nodes have many neighbours. Where they have few, exact
 training computes hardly more nodes, and it has neither noise nor staleness.
 """
 

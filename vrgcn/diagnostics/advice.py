@@ -1,4 +1,4 @@
-"""Advice on what to change, from the measured numbers by the rules in docs/diagnostics.md.
+"""Advice on what to change, from the measured numbers by the rules in docs/guides/diagnostics.md.
 
 All rules are about the estimator that trains. *Added noise* is the noise that it adds to that of
 the exact algorithm, which comes from dropout and, for gradients, from the choice of minibatches:

@@ -25,7 +25,7 @@ class EstimatorConfig(Component):
     neighbours (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads
     neighbours only from it; two-way keeps histories of gradients too, two-way-cv with sampled
     neighbours; gradient-only samples only for the gradient. Or a composition
-    SAMPLER/FORWARD/BACKWARD, such as uniform/corrected/none; docs/estimators.md."""
+    SAMPLER/FORWARD/BACKWARD, such as uniform/corrected/none; docs/ideas/estimators.md."""
     fanout: tuple[int, ...] | None = None
     """Number of neighbours sampled per node besides itself: one number, or one per layer from the
     input. For two-way: neighbours are computed for nodes that have at most this many. None: 1, for

@@ -28,7 +28,7 @@ class ModelConfig(Component):
     residual is graphsage with layers that are added to their input, after a dense layer on the
     features; mlp uses no neighbours; lightgcn averages learned rows of nodes over all edges without
     weights, for pairs. auto: what short trainings choose. Or the name of a plug-in:
-    docs/plugins.md."""
+    docs/guides/plugins.md."""
     hidden: int = 128
     """Width of the hidden layers.
 

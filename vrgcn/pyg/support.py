@@ -63,7 +63,7 @@ def find_adapter(layer: nn.Module) -> Adapter:
     raise InputError(
         f"vrgcn has no adapter for {kind.__name__}; there are {', '.join(ADAPTERS)}. A layer of "
         "your own that averages with fixed weights: write the model with propagate(h) in its "
-        "place, see docs/own-models.md"
+        "place, see docs/guides/own-models.md"
     )
 
 
@@ -108,7 +108,7 @@ def _check_same(kind: type, base: type) -> None:
             raise InputError(
                 f"{kind.__name__} is a {base.__name__} with a {method} of its own, which vrgcn "
                 "does not run: write the model with propagate(h) in its place, see "
-                "docs/own-models.md"
+                "docs/guides/own-models.md"
             )
 
 

@@ -12,8 +12,8 @@
 - patience: 10 evaluations, or as many as make 100 steps; never with a cosine schedule, with
   `select` "last" and without validation nodes or pairs
 
-Labels of validation nodes choose between models, and nothing else. `docs/training.md` has the
-measurements behind the numbers.
+Labels of validation nodes choose between models, and nothing else. `docs/guides/training.md` has
+the measurements behind the numbers.
 """
 
 from __future__ import annotations

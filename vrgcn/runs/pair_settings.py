@@ -10,7 +10,7 @@ All pilots have the same counted work (`epoch_work`), that of some epochs of the
 whose epochs cost half as much has twice as many. Nothing is timed, so the same seed chooses the
 same. A candidate that comes to no epoch within the work is not tried. Graphs whose epochs cost too
 much for pilots have LightGCN, or GCN where nodes of one kind have features, with the estimator that
-counted costs choose. docs/pairs.md has the measurements.
+counted costs choose. docs/guides/links.md has the measurements.
 """
 
 from __future__ import annotations

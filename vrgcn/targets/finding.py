@@ -58,7 +58,7 @@ def _own_objective(given: Objective | Loss, graph: Graph, config: TrainConfig) -
     if lacking:
         raise TypeError(
             f"objective: {given!r} is no Objective: it lacks {', '.join(lacking)}; "
-            "docs/objectives.md has an example"
+            "docs/guides/objectives.md has an example"
         )
     return cast(Objective, given)
 

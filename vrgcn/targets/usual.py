@@ -1,5 +1,5 @@
-"""Settings that are usual for what is predicted; docs/pairs.md has what they score. No torch here:
-the command line reads settings before it loads anything."""
+"""Usual settings of each prediction; docs/guides/links.md has their scores. No torch here: the
+command line reads settings before it loads anything."""
 
 from __future__ import annotations
 

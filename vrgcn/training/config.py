@@ -32,7 +32,7 @@ class TrainConfig(LossConfig, PairConfig, EstimatorConfig):
     batches: Literal["random", "blocks"] = "random"
     """How minibatches are drawn: random nodes, or blocks, which are random runs of --block
     consecutive nodes, for a graph on disk in the order that `vrgcn reorder` made:
-    docs/scaling.md."""
+    docs/guides/scaling.md."""
     block: int = 32
     """Nodes in a run of --batches blocks."""
     optimizer: Literal["adam", "sgd"] = "adam"

@@ -1,4 +1,4 @@
-"""The example of docs/databases.md does what the page shows."""
+"""The example of docs/guides/databases.md does what the page shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.data.databases.test_proposing import printed_command
 
-PAGE = Path(__file__).parents[3] / "docs" / "databases.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "databases.md"
 
 
 def blocks(kind: str) -> list[str]:

@@ -116,7 +116,7 @@ def test_preparations_count_and_a_run_ends_with_its_patience(small: Entry) -> No
 
 def test_the_page_says_what_the_records_say(tmp_path: Path) -> None:
     page = tmp_path / pyg_times.PAGE
-    page.parent.mkdir()
+    page.parent.mkdir(parents=True)
     page.write_text(f"# Performance\n\n{pyg_times.BEFORE}\n", encoding="utf-8")
     publish(RECORDS, tmp_path)
     assert read_block(page.read_text(encoding="utf-8"), pyg_times.BLOCK) == part(RECORDS)
