@@ -163,7 +163,9 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Before any test is left out by its name or its mark: add a test that fails for each file of
     messages with an entry of no test. To write messages, keep only files of tests that have any."""
-    whole = not config.getoption("lf") and not any("::" in argument for argument in config.args)
+    whole = not config.getoption("lf", False) and not any(
+        "::" in argument for argument in config.args
+    )
     names: dict[Path, set[str]] = {}
     for item in items:
         names.setdefault(item.path, set()).add(key(item.path, item.nodeid.partition("::")[2]))
