@@ -97,8 +97,8 @@ def test_two_runs_side_by_side(vrgcn, trained, tmp_path):
     # Options: estimators are marked, and nothing else is.
     assert '<td>estimator</td><td class="mark">cvd</td><td class="mark">exact</td>' in page
     assert "<td>hidden</td><td>128</td><td>128</td>" in page
-    # Two curves against two things each, and the age of the histories of the one that has them.
-    assert page.count("<figure>") == 5
+    # Two curves against two things each; of the run with histories their age and its common part.
+    assert page.count("<figure>") == 6
     assert "Without histories: exact." in page
 
 
@@ -131,7 +131,7 @@ def test_without_its_graph_a_run_is_shown_without_scores_by_class(vrgcn, trained
     page = text_of(tmp_path / "report.html")
     assert "cvd: no scores by class: " in page
     assert str(tmp_path / "graph") in page
-    assert page.count("<figure>") == 5
+    assert page.count("<figure>") == 6
     assert vrgcn("report", "runs/cvd", "--no-scores")[1] == "report of 1 run: report.html\n"
     assert "cores by class" not in text_of(tmp_path / "report.html")
 
