@@ -25,10 +25,13 @@ WEIGHTED = "bought"
 
 
 class Store:
-    """Tables of users, items and shops as plain lists. Items have numbers for ids."""
+    """Tables of users, items and shops as plain lists. Items have numbers for ids.
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    one_way: names of relations without a reverse
+    """
+
+    def __init__(self, rng: np.random.Generator, one_way: tuple[str, ...] = ()) -> None:
+        self.rng, self.one_way = rng, one_way
         self.nodes: dict[str, dict[Any, list[float]]] = {
             "user": {f"u{n}": self.features("user") for n in range(9)},
             "item": {n: self.features("item") for n in range(6)},
@@ -69,7 +72,11 @@ class Store:
             for kind, names in ids.items()
         }
         return Graph.from_kinds(
-            features, edges, target="user", ids=dict(ids.items()), num_classes=2
+            *(features, edges),
+            target="user",
+            ids=dict(ids.items()),
+            num_classes=2,
+            one_way=[triple for triple in edges if triple[1] in self.one_way],
         )
 
     def change(self) -> list[dict[str, Any]]:
@@ -134,14 +141,15 @@ class Store:
 @settings(max_examples=6)
 @given(
     seed=st.integers(0, 10_000),
+    one_way=st.sampled_from([(), ("bought",), ("follows", "sold_by")]),
     more=st.sampled_from(
         [{}, {"layers": 3, "jumping": "cat", "skip": True}, {"transform_first": True}, {"bases": 2}]
     ),
 )
 def test_kinds_and_relations_to_the_last_bits_of_float64(
-    rule: str, seed: int, more: dict[str, Any]
+    rule: str, seed: int, one_way: tuple[str, ...], more: dict[str, Any]
 ) -> None:
-    store = Store(np.random.default_rng(seed))
+    store = Store(np.random.default_rng(seed), one_way)
     graph = store.graph()
     torch.manual_seed(2)
     names = {"mean": "relational-graphsage", "gcn": "relational-gcn"}
@@ -157,6 +165,23 @@ def test_kinds_and_relations_to_the_last_bits_of_float64(
         if step == 5:
             live._fold()
         live.apply(store.change())
+    assert [each.name for each in live.graph().given.values() if each.one_way] == [
+        part.name for part in graph.given.values() if part.one_way
+    ]
+
+
+def test_the_reverse_of_a_one_way_relation_has_no_name() -> None:
+    store = Store(np.random.default_rng(4), ("bought", "follows", "sold_by"))
+    graph = store.graph()
+    torch.manual_seed(2)
+    triples = [part.triple for part in graph.relations.values()]
+    model = RELATIONAL["relational-graphsage"](WIDTHS, triples, "item", 5, 2)
+    live = Live(SavedModel(model.double(), "mean", nodes=graph.names.unique()), graph)
+    bought = max(store.edges["bought"])
+    assert {part["id"] for part in live.neighbours(bought[1], kind="item")} >= {bought[0]}
+    assert all(part["kind"] == "user" for part in live.neighbours(bought[0], kind="user"))
+    with refused():
+        live.add_edges({"source": 3, "target": "u2", "weight": 1.0}, relation="rev_bought")
 
 
 def test_explanations_name_kinds_and_relations_and_are_exact() -> None:

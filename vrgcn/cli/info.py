@@ -106,6 +106,7 @@ def _print_refusal(model: nn.Module, graph: Graph) -> None:
 
 def _kinds(graph: Graph) -> Iterator[Table]:
     """Yield the tables of kinds and of relations, in a graph of several kinds."""
+    from vrgcn.graph.relations import reverses_of
     from vrgcn.pages.terminal import text_table
 
     kinds = graph.kinds
@@ -128,7 +129,7 @@ def _kinds(graph: Graph) -> Iterator[Table]:
         )
         for each in (given if len(given) <= RELATIONS_SHOWN else shown)
     ]
-    title = f"{len(given):,} relations, each with its reverse"
+    title = f"{len(given):,} relations, {reverses_of(given)}"
     if len(given) > RELATIONS_SHOWN:
         title += f"; the largest {RELATIONS_SHOWN}"
     yield text_table(title, ("relation", "edges", "per source", "per target"), rows)

@@ -54,6 +54,7 @@ def relation_places(graph: Graph) -> list[RelationPlace]:
         RelationPlace(
             *(*relation.triple, relation.num_edges, relation.weighted),
             relation.undirected or (not graph.kinds.named and is_symmetric(relation.adjacency)),
+            relation.one_way,
         )
         for relation in graph.given.values()
     ]
@@ -77,7 +78,8 @@ def kept_places(kept: Kept) -> list[KeptPlace]:
 
 
 def relations_from(arrays: Arrays, meta: Meta) -> dict[str, Relation]:
-    """All relations with their reverses, which are the stored matrices of the reversed edges."""
+    """All relations with their reverses, which are the stored matrices of the reversed edges; those
+    of one-way relations are kept for gradients only."""
     found = []
     for number, place in enumerate(meta.relations):
         given, *reverse = (
@@ -85,7 +87,7 @@ def relations_from(arrays: Arrays, meta: Meta) -> dict[str, Relation]:
             for indptr, indices, weights in place.files(number)
         )
         A = given.with_transposed(reverse[0]) if reverse else given
-        relation = Relation(place.triple, A, undirected=place.undirected)
+        relation = Relation(place.triple, A, undirected=place.undirected, one_way=place.one_way)
         # The relation of a graph of one table has no reverse, whichever way its edges lead.
         found.append(replace(relation, undirected=False) if place.source == ONE else relation)
     return with_reverses(found)

@@ -91,6 +91,7 @@ class RelationPlace:
 
     edges: entries of its adjacency, which is one over the numbering of all nodes
     undirected: the adjacency is symmetric, so that the matrix of the reversed edges is not stored
+    one_way: it has no reverse; the matrix of the reversed edges is stored for gradients
     """
 
     source: str
@@ -99,6 +100,7 @@ class RelationPlace:
     edges: int
     weighted: bool
     undirected: bool = False
+    one_way: bool = False
 
     @property
     def triple(self) -> Triple:
@@ -362,6 +364,9 @@ def _wrong_relations(meta: Meta) -> dict[str, bool]:
         "two relations have the same name": len(set(triples)) < len(triples),
         "a relation is called as a kind": any(relation_name(each) in kinds for each in triples),
         "a relation joins kinds that are not there": not ends <= set(kinds),
+        "a relation is undirected and one-way": any(
+            each.undirected and each.one_way for each in meta.relations
+        ),
     }
 
 
@@ -416,7 +421,13 @@ _KINDS = {
     "kinds": objects_of(name=TEXT, nodes=POSITIVE, width=COUNT, ids=FLAG),
     "target": or_null(TEXT),
     "relations": objects_of(
-        source=TEXT, name=TEXT, target=TEXT, edges=COUNT, weighted=FLAG, undirected=FLAG
+        {"one_way": FLAG},
+        source=TEXT,
+        name=TEXT,
+        target=TEXT,
+        edges=COUNT,
+        weighted=FLAG,
+        undirected=FLAG,
     ),
     "blocks": objects_of(row=COUNT, column=COUNT, rows=COUNT, width=COUNT, entries=or_null(COUNT)),
     "kept": objects_of(

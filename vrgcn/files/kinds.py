@@ -63,14 +63,15 @@ def list_of(kind: Kind) -> Kind:
     )
 
 
-def objects_of(**kinds: Kind) -> Kind:
-    """A list of objects that have these entries and no other."""
+def objects_of(optional: Mapping[str, Kind] | None = None, /, **kinds: Kind) -> Kind:
+    """A list of objects that have these entries, may have optional ones, and have no other."""
+    known = kinds | dict(optional or {})
 
     def good(value: Any) -> bool:
         return (
             isinstance(value, dict)
-            and value.keys() == kinds.keys()
-            and all(kind.good(value[name]) for name, kind in kinds.items())
+            and kinds.keys() <= value.keys() <= known.keys()
+            and all(known[name].good(entry) for name, entry in value.items())
         )
 
     return list_of(Kind(good, f"an object of {', '.join(kinds)}"))

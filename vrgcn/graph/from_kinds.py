@@ -39,6 +39,7 @@ def graph_from_kinds(
     splits: Mapping[str, Any],
     target: str | None,
     undirected: Collection[Triple],
+    one_way: Collection[Triple],
     ids: Mapping[str, Any],
     classes: list[str] | None,
     columns: Mapping[str, list[str]],
@@ -55,11 +56,17 @@ def graph_from_kinds(
     sizes = {kind: x if isinstance(x, int) else x.shape[0] for kind, x in tables.items()}
     widths = {kind: 0 if isinstance(x, int) else x.shape[1] for kind, x in tables.items()}
     kinds = Kinds(sizes, target, widths)
-    given = {triple: _relation(kinds, triple, part, undirected) for triple, part in edges.items()}
+    given = {
+        triple: _relation(
+            kinds, triple, part, undirected=triple in undirected, one_way=triple in one_way
+        )
+        for triple, part in edges.items()
+    }
     _check_owners(kinds, given)
-    for triple in undirected:
-        if triple not in given:
-            raise InputError(f"undirected names {relation_name(triple)!r}, and edges do not")
+    for option, triples in (("undirected", undirected), ("one_way", one_way)):
+        for triple in triples:
+            if triple not in given:
+                raise InputError(f"{option} names {relation_name(triple)!r}, and edges do not")
     own = kinds.range(target) if target is not None else range(0)
     y, num_classes, task = check_labels(labels.get(target or ""), num_classes, len(own), task)
     parts = dict(zip(splits, check_splits(dict(splits), len(own)), strict=True))
@@ -192,7 +199,9 @@ def _features(kind: str, given: Any, ids: Any) -> Tensor | int:
         raise type(error)(f"kind {kind!r}: {error}") from None
 
 
-def _relation(kinds: Kinds, triple: Triple, given: Any, undirected: Collection[Triple]) -> Relation:
+def _relation(
+    kinds: Kinds, triple: Triple, given: Any, *, undirected: bool, one_way: bool
+) -> Relation:
     if len(triple) != 3:
         raise InputError(f"edges are named (source kind, relation, target kind), not {triple!r}")
     name = relation_name(triple)
@@ -207,11 +216,10 @@ def _relation(kinds: Kinds, triple: Triple, given: Any, undirected: Collection[T
         edges, weight = check_ends(edge_index, weight, *sizes)
     except (TypeError, ValueError) as error:
         raise type(error)(f"relation {name!r}: {error}") from None
-    both = triple in undirected
-    if both and triple[0] != triple[2]:
+    if undirected and triple[0] != triple[2]:
         raise InputError(f"relation {name!r} joins two kinds: it cannot be undirected")
-    adjacency = build_adjacency(shifted(kinds, triple, edges), weight, kinds.num_nodes, both)
-    return Relation(triple, adjacency, undirected=both)
+    adjacency = build_adjacency(shifted(kinds, triple, edges), weight, kinds.num_nodes, undirected)
+    return Relation(triple, adjacency, undirected=undirected, one_way=one_way)
 
 
 def check_ends(

@@ -66,9 +66,9 @@ class Graph:
 
     `kinds` are the kinds of nodes, the range of each in the one numbering, and `relations` the
     edges between them, by name. A graph of one table has one kind, called "" (`kinds.named` is
-    False), and one relation, "edges". In a graph of several kinds (`from_kinds`) each relation has
-    its reverse, `adjacency` is the union over all relations, made when it is first asked for, and
-    the features are those of each kind in columns of their own.
+    False), and one relation, "edges". In a graph of several kinds (`from_kinds`) each relation that
+    is not one-way has its reverse, `adjacency` is the union over all relations, made when it is
+    first asked for, and the features are those of each kind in columns of their own.
 
     `kept` are columns of single edges and nodes: by the name of a relation or a kind, or by "edges"
     and "nodes" in a graph of one table, and then by their own name. Edges have them in the order
@@ -186,6 +186,7 @@ class Graph:
         test: Any = None,
         target: str | None = None,
         undirected: Collection[tuple[str, str, str]] = (),
+        one_way: Collection[tuple[str, str, str]] = (),
         ids: Mapping[str, Any] | None = None,
         classes: list[str] | None = None,
         columns: Mapping[str, list[str]] | None = None,
@@ -200,11 +201,13 @@ class Graph:
             features the number of its nodes, or None if `ids` tells it
         edges: by (source kind, relation, target kind), as ("user", "bought", "item"): (2, edges)
             numbers within each kind, sources, then targets; or a pair of these and a weight for
-            each edge. Every relation gets its reverse, "item-rev_bought-user"
+            each edge. A relation gets its reverse, "item-rev_bought-user", unless `one_way`
         labels: {kind: labels}, as in `Graph`: one kind has labels
         train, val, test: numbers within that kind, or a mask over it
         target: the kind with the labels, where there are none to tell
         undirected: relations of one kind whose edges count in both directions; they have no reverse
+        one_way: relations whose edges carry messages from source to target only, such as those from
+            the past to the future; they have no reverse
         ids: the user's own ids of the nodes of a kind
         classes, columns: names of the classes, and of the feature columns of a kind
         edge_columns, node_columns: columns to keep for each edge of a relation or node of a kind,
@@ -219,6 +222,7 @@ class Graph:
             splits={"train": train, "val": val, "test": test},
             target=target,
             undirected=undirected,
+            one_way=one_way,
             ids=ids or {},
             classes=classes,
             columns=columns or {},

@@ -19,7 +19,8 @@ def graph_from_hetero(data: Any, task: str | None = None) -> Graph:
     """A Graph of `HeteroData`. One node type has y and masks; a type without x has `num_nodes`.
 
     An edge type that another one's reverse would be called by, as `ToUndirected` makes them, must
-    be that reverse, and is left out: every relation gets its reverse here.
+    be that reverse, and is left out: every relation gets its reverse here, but those whose store
+    says `one_way`, as in data["race", "before", "race"].one_way = True.
     """
     labelled = [kind for kind in data.node_types if getattr(data[kind], "y", None) is not None]
     if len(labelled) > 1:
@@ -39,16 +40,18 @@ def graph_from_hetero(data: Any, task: str | None = None) -> Graph:
     for triple in data.edge_types:
         if not _is_reverse(data, triple):
             edges[triple] = edge_index_of(data[triple]), edge_weight_of(data[triple])
+    one_way = [triple for triple in edges if getattr(data[triple], "one_way", False)]
     splits: dict[str, Any] = {}
     if target is not None:
         splits = {name: mask_of(data[target], f"{name}_mask") for name in SPLITS}
     labels = {} if target is None else {target: labels_of(data[target], task)}
-    return Graph.from_kinds(features, edges, labels, **splits, task=task)
+    return Graph.from_kinds(features, edges, labels, **splits, task=task, one_way=one_way)
 
 
 def graph_to_hetero(graph: Graph) -> Any:
     """`HeteroData` with x or num_nodes of each kind, y and masks of one, and edge_index of each
-    relation that was given; `torch_geometric.transforms.ToUndirected` adds the reverses."""
+    relation that was given, with `one_way` where it is; `torch_geometric.transforms.ToUndirected`
+    adds the reverses."""
     from torch_geometric.data import HeteroData
 
     data = HeteroData()
@@ -71,6 +74,8 @@ def graph_to_hetero(graph: Graph) -> Any:
         data[relation.triple].edge_index = ends
         if A.values is not None:
             data[relation.triple].edge_weight = A.values
+        if relation.one_way:
+            data[relation.triple].one_way = True
     return data
 
 

@@ -102,7 +102,8 @@ def mask_of(data: Any, name: str) -> Tensor | None:
     if given is None:
         return None
     mask = as_tensor(given, f"data.{name}")
-    nodes = data.num_nodes if data.x is None else len(data.x)
+    x = getattr(data, "x", None)  # node types of HeteroData may lack it
+    nodes = data.num_nodes if x is None else len(x)
     if mask.dim() == 2 and mask.shape[1] == 1:
         mask = mask[:, 0]
     if mask.dim() == 2:

@@ -1,4 +1,5 @@
-"""Relations: edges from nodes of one kind to nodes of one kind, each with its reverse."""
+"""Relations: edges from nodes of one kind to nodes of one kind, each with its reverse unless its
+edges lead one way only, as from the past to the future."""
 
 from __future__ import annotations
 
@@ -28,12 +29,21 @@ class Relation:
         from v, of the source kind, to u, of the target kind
     reverse_of: the name of the relation that this one reverses; None where it was given
     undirected: every edge is there in both directions; such a relation has no reverse
+    one_way: messages never go against the edges; such a relation has no reverse in any graph that
+        is made of this one
     """
 
     triple: Triple
     adjacency: CSR
     reverse_of: str | None = None
     undirected: bool = False
+    one_way: bool = False
+
+    def __post_init__(self) -> None:
+        if self.undirected and self.one_way:
+            raise InputError(
+                f"relation {self.name!r} cannot be undirected and one-way: choose one of them"
+            )
 
     @staticmethod
     def only(adjacency: CSR) -> Relation:
@@ -47,7 +57,7 @@ class Relation:
     @property
     def has_reverse(self) -> bool:
         """Whether it gets a reverse; edges of a graph of one table have none."""
-        return not self.undirected and self.source != ONE
+        return not self.undirected and not self.one_way and self.source != ONE
 
     @property
     def source(self) -> str:
@@ -99,7 +109,7 @@ def reverse_triple(triple: Triple) -> Triple:
 def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
     """Relations by name, each followed by its reverse.
 
-    relations: as they were given; undirected ones have no reverse
+    relations: as they were given; undirected and one-way ones have no reverse
     """
     every: dict[str, Relation] = {}
     for relation in relations:
@@ -112,6 +122,17 @@ def with_reverses(relations: Iterable[Relation]) -> dict[str, Relation]:
                 )
             every[part.name] = part
     return every
+
+
+def reverses_of(relations: Iterable[Relation]) -> str:
+    """In words for people, which of the relations that were given have a reverse."""
+    every = list(relations)
+    one_way = sum(part.one_way for part in every)
+    if one_way == len(every):
+        return "one-way, without reverses"
+    return (
+        f"{one_way:,} one-way, each other with its reverse" if one_way else "each with its reverse"
+    )
 
 
 def shifted(kinds: Kinds, triple: Triple, edges: Tensor) -> Tensor:

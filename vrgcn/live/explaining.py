@@ -151,13 +151,11 @@ class Explainer:
     def _links(self) -> list[_Link]:
         """Edges of the node, those that weigh most in its averages first."""
         links: list[tuple[float, _Link]] = []
-        for name, relation in self._world.relations.items():
-            edges = relation.edges
+        for relation in self._world.relations.values():
             if relation.target == self._kind:
-                links += self._half(relation, edges.into.rows.row(self._slot), into=True)
-            one = edges.out is edges.into
-            if relation.source == self._kind and not one and name != ONLY:
-                links += self._half(relation, edges.out.rows.row(self._slot), into=False)
+                links += self._half(relation, relation.edges.into.rows.row(self._slot), into=True)
+            if relation.source == self._kind and relation.against is not None:
+                links += self._half(relation, relation.against.rows.row(self._slot), into=False)
         order = sorted(range(len(links)), key=lambda place: (-links[place][0], place))
         return [links[place][1] for place in order]
 

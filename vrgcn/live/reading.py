@@ -45,8 +45,8 @@ def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[st
     neighbours = []
     for name, relation in world.relations.items():
         halves = [(name, relation.edges.into, relation.target, relation.source)]
-        if relation.edges.out is not relation.edges.into and name != ONLY:
-            halves.append((relation.reverse, relation.edges.out, relation.source, relation.target))
+        if relation.against is not None:
+            halves.append((relation.reverse, relation.against, relation.source, relation.target))
         for title, half, mine, theirs in halves:
             if mine != kind:
                 continue

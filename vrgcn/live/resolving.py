@@ -20,7 +20,7 @@ from vrgcn.live.changes import (
     RefusedError,
     within,
 )
-from vrgcn.live.edges import EdgeEdits, LiveEdges
+from vrgcn.live.edges import EdgeEdits, HalfEdges, LiveEdges
 from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.ids import Id, KindIds
 from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
@@ -40,6 +40,7 @@ class LiveRelation:
     columns: names of the columns of both ends and of the weight, the import's own first
     frozen: why its edges cannot be changed; empty if they can
     hidden: pairs that are known and carry no messages
+    one_way: it has no reverse, not even by name
     """
 
     name: str
@@ -49,6 +50,7 @@ class LiveRelation:
     columns: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     frozen: str = ""
     hidden: HiddenPairs = field(default_factory=HiddenPairs)
+    one_way: bool = False
 
     @property
     def short(self) -> str:
@@ -62,6 +64,13 @@ class LiveRelation:
     @property
     def reverse(self) -> str:
         return relation_name((self.target, self.rev_short, self.source))
+
+    @property
+    def against(self) -> HalfEdges | None:
+        """The edges by their sources, if messages go against them over the relation's reverse."""
+        edges = self.edges
+        has_reverse = self.name != ONLY and not self.one_way and edges.out is not edges.into
+        return edges.out if has_reverse else None
 
 
 @dataclass
@@ -396,9 +405,12 @@ def find_relation(
         return next(iter(relations.values())), False
     if name is not None and name in relations:
         return relations[name], False
-    named = [one for one in relations.values() if name in (one.short, one.reverse, one.rev_short)]
+    reverse = {
+        key: () if one.one_way else (one.reverse, one.rev_short) for key, one in relations.items()
+    }
+    named = [one for key, one in relations.items() if name in (one.short, *reverse[key])]
     if len(named) == 1:
-        return named[0], name in (named[0].reverse, named[0].rev_short)
+        return named[0], name in reverse[named[0].name]
     if ONLY in relations:
         raise RefusedError(
             f"{what}: the graph has no relations, and relation is {name!r}", "relation"

@@ -90,6 +90,7 @@ class LiveState:
             prepared.features, slots, self._file("features")
         )
         self.evaluation = trace(self.model, prepared.features, training=False, schema=self.schema)
+        self._one_way = {name for name, part in graph.given.items() if part.one_way}
         self._union: LiveEdges | None = None  # of all relations, where the model averages over it
         self._matrices = self._made_matrices(saved, graph)
         self.P: dict[Relation, LivePropagation] = {}
@@ -216,8 +217,10 @@ class LiveState:
                 touched[id(self.edges[name])] = self.edges[name].edit(edits, undo)
         if touched and self._union is not None:
             both: EdgeEdits = {}
-            for edits in changes.edits.values():
-                both |= edits | {(column, row): weight for (row, column), weight in edits.items()}
+            for name, edits in changes.edits.items():
+                both |= edits
+                if name not in self._one_way:
+                    both |= {(column, row): weight for (row, column), weight in edits.items()}
             touched[id(self._union)] = self._union.edit(both, undo)
         dirty = {}
         for over, matrix in self._matrices.items():
@@ -329,7 +332,7 @@ class LiveState:
 
 
 def _union(graph: Graph, slots: Slots) -> LiveEdges:
-    """The edges of all relations and their reverses together, which follow changes where no two
+    """The edges of all relations, with their reverses, together, which follow changes where no two
     relations can have an edge at the same place."""
     ends = [frozenset((part.source, part.target)) for part in graph.given.values()]
     alone = all(len(pair) == 2 for pair in ends) and len(set(ends)) == len(ends)
@@ -338,4 +341,5 @@ def _union(graph: Graph, slots: Slots) -> LiveEdges:
             "the model averages over all relations at once, which a live graph can follow only if "
             "each relation is between two kinds of its own; relational models can in any case"
         )
-    return LiveEdges(graph.adjacency, slots, undirected=True)
+    one_way = any(part.one_way for part in graph.given.values())
+    return LiveEdges(graph.adjacency, slots, undirected=not one_way)

@@ -113,7 +113,8 @@ def _relations(
         columns = _columns(recipe, part.source, part.target)
         own = {name: averaged[name]} if name in averaged else {}
         frozen = cannot_follow(own, advice=False) or ""
-        relations[name] = LiveRelation(name, part.source, part.target, edges, columns, frozen)
+        ends = part.source, part.target
+        relations[name] = LiveRelation(name, *ends, edges, columns, frozen, one_way=part.one_way)
     return relations
 
 
