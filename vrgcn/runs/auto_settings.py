@@ -70,17 +70,26 @@ def settle(
         model, train, note = settle_pairs(model, train, graph, compare=compare)
         return *settle(model, train, graph)[:2], note
     compare = compare and model.dropout is None
+    model, train = by_counts(model, train, graph)
+    note = None
+    if model.model == "auto":
+        model, train, note = _choose_model(model, train, graph, compare)
+    decay = 0.0 if train.weight_decay is None else train.weight_decay
+    return model.settled(), replace(train, weight_decay=decay), note
+
+
+def by_counts(
+    model: ModelConfig, train: TrainConfig, graph: Graph
+) -> tuple[ModelConfig, TrainConfig]:
+    """Return the settings with the patience, the dropout and the learned rows that counts of the
+    graph decide."""
     train = replace(train, patience=_patience(train, graph))
     if model.dropout is None:
         wide = graph.num_features >= _COLUMNS or graph.kinds.named
         model = replace(model, dropout=0.5 if wide else 0.2)
     if model.learned_rows is None:
         model = replace(model, learned_rows=_rows_worth(model, train, graph))
-    note = None
-    if model.model == "auto":
-        model, train, note = _choose_model(model, train, graph, compare)
-    decay = 0.0 if train.weight_decay is None else train.weight_decay
-    return model.settled(), replace(train, weight_decay=decay), note
+    return model, train
 
 
 def few_labels(graph: Graph) -> bool:
@@ -164,16 +173,21 @@ def _choose_for_few(
     return *tried[second], note
 
 
-def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
-    """True if a run is so long, and its graph so small, that short trainings of several models are
-    a part of it, if validation nodes are enough to tell them apart, and if no setting that they
-    would change was given."""
+def is_usual(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
+    """True if a run is so long that short trainings of several models are a part of it, if
+    validation nodes are enough to tell them apart, and if no setting that they would change was
+    given."""
     given = (getattr(model, name) != value for name, value in _CHANGED.items())
     if any(given) or train.learning_rate != TrainConfig.learning_rate:
         return False
     if graph.kinds.named or train.memory == "disk" or train.epochs < 4 * _SHORT:
         return False
-    if len(graph.val) < _VALIDATION:
+    return len(graph.val) >= _VALIDATION
+
+
+def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
+    """True if an epoch costs little, too."""
+    if not is_usual(model, train, graph):
         return False
     job = prepared(model, train, graph)
     name = job.config.estimator

@@ -113,6 +113,22 @@ def settle_pairs(
     return ways[best].model, ways[best].train, note
 
 
+def pair_candidates(
+    model: ModelConfig, train: TrainConfig, graph: Graph
+) -> list[tuple[str, ModelConfig, TrainConfig, float]]:
+    """Return name, settings and necessary gain of each candidate, the usual one first; only that
+    one if pairs are too many, or a run too short, to compare several."""
+    names = _possible(graph)
+    settings = {name: _settings(name, model, train, graph) for name in names}
+    usual = _made(*settings[names[0]], graph)
+    if usual is None or _LEAST * usual.work > _WORK:
+        large = _for_large(names, settings, graph)
+        return [(large[0].model, *large, 0.0)]
+    if not _compared(train, graph):
+        names = names[:1]
+    return [(name, *settings[name], _GAIN * (name != names[0])) for name in names]
+
+
 def epoch_work(job: Job) -> float | None:
     """Return the work of an epoch, in nodes that take as long: the nodes that it computes and the
     pairs that it scores. None if the job's estimator cannot train the model."""
