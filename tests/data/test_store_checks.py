@@ -152,7 +152,7 @@ def test_a_change_of_meta_by_hand_is_found_when_opened(tmp_path: Path) -> None:
 KIND = {"name": "", "nodes": 4, "width": 3, "ids": False}
 RELATION = {
     **{"source": "", "name": "edges", "target": ""},
-    **{"edges": 5, "weighted": False, "undirected": False},
+    **{"edges": 5, "weighted": False, "undirected": False, "one_way": False},
 }
 
 
@@ -173,6 +173,8 @@ RELATION = {
         {"relations": [RELATION | {"edges": 1e3}]},
         {"relations": [RELATION | {"edges": 10**400}]},
         {"relations": []},
+        {"relations": [RELATION | {"one_way": 1}]},
+        {"relations": [RELATION | {"one_way": True, "undirected": True}]},
         {"relations": [RELATION | {"target": "user"}]},
         {"labelled": 1},
         {"task": "ranking"},
