@@ -139,7 +139,7 @@ def _patience(train: TrainConfig, graph: Graph) -> int:
     return max(_PATIENCE, math.ceil(_STEPS / steps / train.evaluate_every))
 
 
-Candidate = tuple[ModelConfig, TrainConfig]
+_Tried = tuple[ModelConfig, TrainConfig]
 
 
 def _choose_model(
@@ -197,7 +197,7 @@ def _are_compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
 def _choose_for_many(
     model: ModelConfig, train: TrainConfig, graph: Graph
 ) -> tuple[ModelConfig, TrainConfig, str]:
-    tried: dict[str, Candidate] = {"graphsage": (model, train)}
+    tried: dict[str, _Tried] = {"graphsage": (model, train)}
     for name, (of_model, of_train) in _OTHERS.items():
         tried[name] = replace(model, **of_model), replace(train, **of_train)
     metric = find_target(graph, train).metric

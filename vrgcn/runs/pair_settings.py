@@ -72,7 +72,7 @@ _OF_ONE_KIND = ("gcn", "gae", "lightgcn by lift")
 _OF_BARE = ("lightgcn by lift", "gcn")
 
 
-class Candidate(NamedTuple):
+class _Made(NamedTuple):
     """Settings that a pilot tries, its job, what an epoch of it costs, and whether the model looks
     at neighbours."""
 
@@ -205,7 +205,7 @@ def _clamped(value: int, low: int, high: int) -> int:
     return max(low, min(value, high))
 
 
-def _made(model: ModelConfig, train: TrainConfig, graph: Graph) -> Candidate | None:
+def _made(model: ModelConfig, train: TrainConfig, graph: Graph) -> _Made | None:
     """The candidate of some settings; None if they cannot be trained."""
     try:
         job = prepared(model, train, graph)
@@ -215,11 +215,11 @@ def _made(model: ModelConfig, train: TrainConfig, graph: Graph) -> Candidate | N
     if counted is None:
         return None
     cost = job.costs([job.config.estimator])[job.config.estimator]
-    return Candidate(model, train, job, counted, cost.neighbours > 0)
+    return _Made(model, train, job, counted, cost.neighbours > 0)
 
 
 def _best(
-    found: dict[str, Candidate], budget: float, known: dict[str, list[float]]
+    found: dict[str, _Made], budget: float, known: dict[str, list[float]]
 ) -> tuple[str, dict[str, float], list[float]]:
     """Return the name of the best candidate, the scores of all, and the curve of the best.
 
@@ -239,7 +239,7 @@ def _best(
     return chosen, {name: curve[-1] for name, curve in curves.items()}, curves[chosen]
 
 
-def _ways(chosen: Candidate, given: TrainConfig, graph: Graph) -> tuple[dict[str, Candidate], str]:
+def _ways(chosen: _Made, given: TrainConfig, graph: Graph) -> tuple[dict[str, _Made], str]:
     """The chosen model with each kind of minibatches and each estimator that may be tried, by what
     a note calls them; and the one that its pilot had.
 
