@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from vrgcn.inference.saved import SavedModel, load_model, save_model
     from vrgcn.live.live import Live
     from vrgcn.models.config import ModelConfig
-    from vrgcn.models.dense import InputLinear
-    from vrgcn.models.dropout import Dropout
+    from vrgcn.models.dense import Dropout, InputLinear
     from vrgcn.models.models import GCN, MLP, GraphSAGE, Residual
     from vrgcn.pages.evaluate import evaluate
     from vrgcn.pages.evaluation import Evaluation
@@ -65,7 +64,7 @@ _HOME = {
     "random_split": "targets.label_split",
     "load_graph": "data.store",
     "save_graph": "data.store",
-    "Dropout": "models.dropout",
+    "Dropout": "models.dense",
     "ModelConfig": "models.config",
     "ESTIMATORS": "engine.estimators",
     "Estimator": "engine.estimators",

@@ -24,7 +24,7 @@ from lab.paper.pictures import save_panels
 from lab.paper.runs import label_seeds
 from lab.paper.settings import dataset_label, open_graph, setting, unit_per_seed
 from lab.paper.variance_draws import PARTS, ROWS, Neighbourhood, measure
-from vrgcn.diagnostics.recorder import Recorder
+from vrgcn.diagnostics.staleness import Recorder
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.graph import Graph

@@ -17,7 +17,7 @@ from tests.waiting import LONG
 from vrgcn.files.writing import DiskFullError, remove_folder
 from vrgcn.runs import checkpointing, folder, record
 from vrgcn.runs.checkpoint import checkpoints_in
-from vrgcn.runs.lock import locked
+from vrgcn.runs.folder import locked
 from vrgcn.training.progress import EpochProgress
 from vrgcn.training.trainer import Trainer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tests.theory.problems import double_minibatches, gcn, random_graph
-from vrgcn.diagnostics.recorder import Recorder
+from vrgcn.diagnostics.staleness import Recorder
 from vrgcn.training.gradients import frozen
 
 GRAPH = random_graph()

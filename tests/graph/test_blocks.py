@@ -27,7 +27,7 @@ from vrgcn.graph.sparse import (
     sparse_columns,
     stored,
 )
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import Dropout
 from vrgcn.runs.identity import fingerprint
 
 ROWS, DENSE, SPARSE = 12, 3, 7

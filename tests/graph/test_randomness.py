@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vrgcn.graph.randomness import RandomNumbers, default_generator, drawing_from, own_generator
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import Dropout
 
 CPU = torch.device("cpu")
 

@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from vrgcn.graph import bags
-from vrgcn.graph import read_ahead as module
-from vrgcn.graph.mapped import zeros
-from vrgcn.graph.read_ahead import gather, is_mapped, read_ahead
+from vrgcn.graph import mapped as module
+from vrgcn.graph.mapped import gather, is_mapped, read_ahead, zeros
 from vrgcn.graph.sparse import CSR, offsets, select_rows
 
 PAGE = mmap.PAGESIZE

@@ -16,8 +16,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import (
     Calibration,
     calibrate,
+    choose_cut,
+    deal_folds,
 )
-from vrgcn.inference.cross_fitting import choose_cut, deal_folds
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import predict
 from vrgcn.inference.predictions import predictions

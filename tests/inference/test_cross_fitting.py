@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from vrgcn.inference.cross_fitting import (
+from vrgcn.inference.calibration import (
     FOLDS,
     best_cut,
     choose_cut,

@@ -22,8 +22,7 @@ from vrgcn.inference.choose_smoothing import choose_smoothing, smoothed
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.inference.smoothing import Smoothing
-from vrgcn.inference.spreading import STEPS
+from vrgcn.inference.smoothing import STEPS, Smoothing
 from vrgcn.models.models import GCN, MLP, GraphSAGE
 from vrgcn.runs.fit import fit
 from vrgcn.tasks import find_task

@@ -23,16 +23,14 @@ from vrgcn.inference.calibration import Calibration, calibrate
 from vrgcn.inference.embed import embeddings
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.inference.smoothing import Smoothing
-from vrgcn.inference.spreading import Spreading
+from vrgcn.inference.smoothing import Smoothing, Spreading
 from vrgcn.inference.stage import RowStage, Stage, StagedOutputs
 from vrgcn.inference.stages import STAGES
 from vrgcn.inference.sweeps import Outputs
 from vrgcn.live.known_outputs import KnownOutputs
 from vrgcn.live.live import Live
 from vrgcn.models.models import GCN
-from vrgcn.runs.card import write_end
-from vrgcn.runs.card_facts import facts_of
+from vrgcn.runs.card import facts_of, write_end
 from vrgcn.tasks import find_task
 from vrgcn.tasks.task import Task
 

@@ -7,8 +7,8 @@ import torch
 
 from vrgcn import Graph
 from vrgcn.graph.names import Names
-from vrgcn.leaks.columns_of_splits import columns_that_tell_splits
 from vrgcn.leaks.finding import FULL
+from vrgcn.leaks.telling import columns_that_tell_splits
 
 N = 400
 EDGES = torch.stack([torch.arange(N), torch.arange(N).roll(1)])

@@ -8,7 +8,7 @@ import torch
 from vrgcn import Graph
 from vrgcn.graph.names import Names
 from vrgcn.leaks.finding import FULL
-from vrgcn.leaks.order import orders_that_tell_labels
+from vrgcn.leaks.telling import orders_that_tell_labels
 
 N = 500
 EDGES = torch.stack([torch.arange(N), torch.arange(N).roll(1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from vrgcn.pages.classes import class_row, main_classes
+from vrgcn.pages.evaluation import class_row, main_classes
 from vrgcn.tasks.metrics import class_scores
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vrgcn.pages.hover import MOST, spots
-from vrgcn.pages.page import Page
+from vrgcn.pages.page import MOST, Page, spots
 from vrgcn.pages.panels import spread_widely
 
 pytest.importorskip("matplotlib")

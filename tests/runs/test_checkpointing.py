@@ -22,8 +22,8 @@ from vrgcn.runs.checkpoint import (
     checkpoints_in,
     load_checkpoint,
 )
+from vrgcn.runs.folder import LOCK, LockedError, locked
 from vrgcn.runs.interrupts import Interrupted
-from vrgcn.runs.lock import LOCK, LockedError, locked
 from vrgcn.training.clock import Clock
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.state import Epoch

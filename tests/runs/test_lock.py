@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.messages import refused
-from vrgcn.runs.lock import LOCK, LockedError, locked
+from vrgcn.runs.folder import LOCK, LockedError, locked
 
 HOLD = """
 import sys
 from pathlib import Path
-from vrgcn.runs.lock import locked
+from vrgcn.runs.folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -65,7 +65,7 @@ def test_a_file_that_its_last_owner_removes_meanwhile_guards_nothing(
             os.unlink(path)  # between opening it and locking it
         return descriptor
 
-    monkeypatch.setattr("vrgcn.runs.lock.os.open", slow)
+    monkeypatch.setattr("vrgcn.runs.folder.os.open", slow)
     with locked(tmp_path):
         assert len(opened) == 2
         monkeypatch.undo()
@@ -87,6 +87,6 @@ def test_a_file_system_without_locks_is_no_obstacle(
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    monkeypatch.setattr("vrgcn.runs.lock.fcntl.flock", no_locks)
+    monkeypatch.setattr("vrgcn.runs.folder.fcntl.flock", no_locks)
     enter(tmp_path)
     assert not os.listdir(tmp_path)

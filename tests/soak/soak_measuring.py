@@ -35,7 +35,7 @@ from tests.page_cache import forgotten, pages_in_memory
 from tests.waiting import LONG, wait_for
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.read_ahead import note_mapped, read_ahead
+from vrgcn.graph.mapped import note_mapped, read_ahead
 
 MEGA = 1 << 20
 

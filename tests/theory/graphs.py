@@ -26,7 +26,7 @@ from vrgcn.engine.samplers.importance import Importance
 from vrgcn.engine.samplers.uniform import uniform
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, build_propagation
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import Dropout
 
 WIDTH = 3
 STANDARD_ERRORS = 5.0

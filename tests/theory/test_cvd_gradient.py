@@ -41,7 +41,7 @@ from tests.theory.problems import (
 from vrgcn.engine import formulas
 from vrgcn.engine.passes import ResidualPass
 from vrgcn.engine.plan import Hop, Relation
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import Dropout
 
 NODES, COPIES, RUNS = 8, 600, 20
 DEGREE = 4  # of the ring; with one sampled neighbour R is 4, and 1/√R one half

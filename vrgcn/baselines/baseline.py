@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from vrgcn.files.kinds import Kind
 from vrgcn.graph.sparse import CSR, product
-from vrgcn.models.output_scale import OutputScale
+from vrgcn.models.dense import OutputScale
 
 
 class Baseline(nn.Module):

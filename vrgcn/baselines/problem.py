@@ -15,7 +15,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation, build_propagation
 from vrgcn.graph.sparse import scale_rows
-from vrgcn.models.output_scale import OutputScale
+from vrgcn.models.dense import OutputScale
 from vrgcn.tasks import find_task
 from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.metrics import LabelMetric

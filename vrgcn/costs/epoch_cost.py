@@ -27,8 +27,8 @@ from vrgcn.engine.plan import Plan
 from vrgcn.engine.setup import Setup
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.mapped import is_mapped
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.read_ahead import is_mapped
 from vrgcn.graph.sparse import CSR, dense_width, is_dense, is_sparse, sparse_columns, stored
 from vrgcn.targets.finding import find_target
 from vrgcn.training.components import build_minibatches, look_at, refreshed_nodes

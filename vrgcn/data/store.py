@@ -41,8 +41,11 @@ from vrgcn.data.store_arrays import (
     graph_arrays,
     kept_from,
     kept_places,
+    names_from,
+    read_ids,
     relation_places,
     relations_from,
+    write_all_ids,
 )
 from vrgcn.data.store_checks import check_arrays, check_different, check_finite
 from vrgcn.data.store_derived import as_tensor, derived_tables, verify_derived
@@ -56,7 +59,6 @@ from vrgcn.data.store_format import (
     read_meta,
     signed,
 )
-from vrgcn.data.store_ids import names_from, read_ids, write_all_ids
 from vrgcn.files.checksums import file_checksum, stream_checksum
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError

@@ -41,8 +41,7 @@ from vrgcn.files.writing import (
     remove_stale_of,
     write_text,
 )
-from vrgcn.graph.mapped import Derived, Tell
-from vrgcn.graph.read_ahead import note_mapped
+from vrgcn.graph.mapped import Derived, Tell, note_mapped
 from vrgcn.graph.validation import SPLITS
 
 DERIVED = "derived"

@@ -21,8 +21,7 @@ from vrgcn.diagnostics.gradients import (
     random_minibatch,
     reached_nodes,
 )
-from vrgcn.diagnostics.recorder import Recorder
-from vrgcn.diagnostics.staleness import Staleness, measure_staleness
+from vrgcn.diagnostics.staleness import Recorder, Staleness, measure_staleness
 from vrgcn.diagnostics.trajectory import measured_target, train_beside, visiting
 from vrgcn.engine.estimators import ESTIMATORS, Estimator
 from vrgcn.engine.minibatches import MiniBatches

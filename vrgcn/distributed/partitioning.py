@@ -18,9 +18,8 @@ from torch import Tensor
 from vrgcn import __version__
 from vrgcn.data.sources import META
 from vrgcn.data.store import write_array, write_meta
-from vrgcn.data.store_arrays import relation_arrays
+from vrgcn.data.store_arrays import relation_arrays, write_ids
 from vrgcn.data.store_format import BlockPlace, RelationPlace
-from vrgcn.data.store_ids import write_ids
 from vrgcn.data.tables.growing import GrowingArray
 from vrgcn.distributed.parts import (
     ARRAYS,

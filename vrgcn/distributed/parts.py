@@ -36,7 +36,7 @@ from vrgcn.files.tensors import map_tensors
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import Scaling
-from vrgcn.runs.card_facts import Facts, listed
+from vrgcn.runs.card import Facts, listed
 
 FORMAT, VERSION = "vrgcn-parts", 1
 SHARED, ARRAYS, IDS = "shared.safetensors", "part.safetensors", "ids.arrow"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vrgcn import __version__
-from vrgcn.data.store_ids import read_ids
+from vrgcn.data.store_arrays import read_ids
 from vrgcn.distributed.group import Group
 from vrgcn.distributed.halo import Halo
 from vrgcn.distributed.parts import CHECKSUM, IDS, Part, read_parts

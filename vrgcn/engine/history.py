@@ -11,8 +11,7 @@ from torch import Tensor
 
 from vrgcn.engine.frame import Frame, Frames
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.mapped import zeros
-from vrgcn.graph.read_ahead import gather, read_ahead
+from vrgcn.graph.mapped import gather, read_ahead, zeros
 from vrgcn.graph.sparse import CSR
 
 DTYPES = {

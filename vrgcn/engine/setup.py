@@ -19,6 +19,7 @@ from vrgcn.engine.trace import Trace, device_of, trace
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.mapped import read_ahead
 from vrgcn.graph.propagation import (
     Propagation,
     PropagationLike,
@@ -26,7 +27,6 @@ from vrgcn.graph.propagation import (
     build_propagation,
     of_relation,
 )
-from vrgcn.graph.read_ahead import read_ahead
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 from vrgcn.graph.trained_on import check_scaled, find_trained_on

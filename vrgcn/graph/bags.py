@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from vrgcn.graph.read_ahead import ENTRIES, is_mapped, read_ahead
+from vrgcn.graph.mapped import ENTRIES, is_mapped, read_ahead
 
 if TYPE_CHECKING:
     from vrgcn.graph.sparse import CSR

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.bags import BagProduct, bag_product
-from vrgcn.graph.read_ahead import gather, is_mapped
+from vrgcn.graph.mapped import gather, is_mapped
 
 if TYPE_CHECKING:
     from vrgcn.graph.blocks import Blocks

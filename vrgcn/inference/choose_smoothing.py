@@ -10,8 +10,7 @@ from torch import Tensor
 from vrgcn.baselines.problem import Problem
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.smoothing import Smoothing
-from vrgcn.inference.spreading import STEPS, Spreading, corrected, outputs_of
+from vrgcn.inference.smoothing import STEPS, Smoothing, Spreading, corrected, outputs_of
 
 # (correct, smooth, autoscale) that are tried, in this order; an earlier one wins a tie.
 _ALL = (

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from vrgcn.graph.graph import Graph
-from vrgcn.leaks.columns_of_labels import columns_that_tell_labels
 from vrgcn.leaks.columns_of_pairs import columns_made_of_pairs
-from vrgcn.leaks.columns_of_splits import columns_that_tell_splits
 from vrgcn.leaks.finding import FULL, QUICK, Budget, Finding
 from vrgcn.leaks.later import Later, later_things
-from vrgcn.leaks.order import orders_that_tell_labels
 from vrgcn.leaks.repeated_pairs import (
     pairs_in_messages,
     pairs_in_two_splits,
     triples_in_messages,
+)
+from vrgcn.leaks.telling import (
+    columns_that_tell_labels,
+    columns_that_tell_splits,
+    orders_that_tell_labels,
 )
 from vrgcn.leaks.twins import twins_across_splits
 

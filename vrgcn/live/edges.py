@@ -10,8 +10,7 @@ from torch import Tensor
 from vrgcn.graph.propagation import is_symmetric
 from vrgcn.graph.sparse import CSR
 from vrgcn.live.rows import EditableRows
-from vrgcn.live.slots import Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import Slots, Undo
 
 # New weights by (row, column), that is by (target, source); None where the edge is gone.
 EdgeEdits = dict[tuple[int, int], float | None]

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from vrgcn.engine.averages import FULL
 from vrgcn.graph.blocks import Blocks
-from vrgcn.graph.mapped import zeros
+from vrgcn.graph.mapped import gather, zeros
 from vrgcn.graph.propagation import Propagation
-from vrgcn.graph.read_ahead import gather
 from vrgcn.graph.sparse import (
     CSR,
     entries_from,
@@ -26,9 +25,8 @@ from vrgcn.graph.sparse import (
     select_rows,
     spread_rows,
 )
-from vrgcn.live.pool import Pool
-from vrgcn.live.slots import Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.rows import Pool
+from vrgcn.live.slots import Slots, Undo
 
 _ROWS = 65_536  # that are copied at a time
 _COUNTED = 256  # nodes whose rows of P X are counted

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import EDGES, Pairs
-from vrgcn.live.hidden import HiddenPairs
+from vrgcn.live.resolving import HiddenPairs
 from vrgcn.live.slots import ONLY
 from vrgcn.live.state import LiveState
 from vrgcn.pairs.decoders import Decoder

@@ -14,8 +14,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import BETWEEN
 from vrgcn.inference.node_tables import on_nodes
 from vrgcn.live.ids import IdIndex
-from vrgcn.live.slots import ONLY, Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import ONLY, Slots, Undo
 from vrgcn.models.node_table import node_tables
 
 

@@ -35,11 +35,10 @@ from vrgcn.live.reading import (
 )
 from vrgcn.live.resolving import Resolved, Resolver, find_kind
 from vrgcn.live.saving import load_tables, open_graph, save_live, verified_description
-from vrgcn.live.slots import ONLY, FullError
+from vrgcn.live.slots import ONLY, FullError, Undo
 from vrgcn.live.state import Computed
 from vrgcn.live.support import check_live_graph, check_live_model
 from vrgcn.live.turns import Turns
-from vrgcn.live.undo import Undo
 from vrgcn.live.world import Recipes, World, check_finite, make_world
 from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task

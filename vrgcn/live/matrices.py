@@ -12,7 +12,7 @@ from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.propagation import Propagation, Sides, Sums
 from vrgcn.graph.sparse import CSR
 from vrgcn.live.edges import HalfEdges, LiveEdges
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import Undo
 
 _NOTHING = torch.empty(0, dtype=torch.int64)
 

@@ -15,8 +15,7 @@ from vrgcn.graph.names import Names
 from vrgcn.graph.sparse import CSR, in_blocks, is_sparse, offsets, select_rows
 from vrgcn.inference.saved import SavedModel, fit_features
 from vrgcn.live.row_features import Numbers
-from vrgcn.live.slots import Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import Slots, Undo
 
 _NOTHING = torch.empty(0, dtype=torch.int64)
 

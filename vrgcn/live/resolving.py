@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -21,10 +21,36 @@ from vrgcn.live.changes import (
     within,
 )
 from vrgcn.live.edges import EdgeEdits, HalfEdges, LiveEdges
-from vrgcn.live.hidden import HiddenPairs
 from vrgcn.live.ids import Id, KindIds
 from vrgcn.live.row_features import NumberRows, Numbers, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
+
+Ends = tuple[int, int]  # target and source, by slots
+
+
+class HiddenPairs:
+    """A set of pairs, by their sources."""
+
+    def __init__(self, pairs: Iterable[Ends] = ()) -> None:
+        self._targets: dict[int, set[int]] = {}
+        for target, source in pairs:
+            self._targets.setdefault(source, set()).add(target)
+
+    def __contains__(self, pair: Ends) -> bool:
+        return pair[0] in self._targets.get(pair[1], ())
+
+    def __iter__(self) -> Iterator[Ends]:
+        for source, targets in self._targets.items():
+            yield from ((target, source) for target in targets)
+
+    def of(self, source: int) -> list[int]:
+        """The targets of a source."""
+        return list(self._targets.get(source, ()))
+
+    def forget(self, pairs: Iterable[Ends]) -> None:
+        for target, source in pairs:
+            self._targets.get(source, set()).discard(target)
+
 
 _OTHER_END = {"source": "target", "target": "source"}
 _LARGEST = float(np.finfo(np.float32).max)

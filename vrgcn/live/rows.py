@@ -11,11 +11,40 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vrgcn.graph.read_ahead import gather
+from vrgcn.graph.mapped import gather
 from vrgcn.graph.sparse import CSR, entries_from
-from vrgcn.live.pool import Pool
-from vrgcn.live.slots import Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import Slots, Undo
+
+
+class Pool:
+    """(length, ...) numbers: appending costs what is appended, averaged over many times."""
+
+    def __init__(self, dtype: torch.dtype, *shape: int) -> None:
+        self._buffer = torch.empty((16, *shape), dtype=dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def values(self) -> Tensor:
+        return self._buffer[: self._length]
+
+    def append(self, values: Tensor) -> int:
+        """Append values, and return the place of the first."""
+        start, end = self._length, self._length + len(values)
+        if end > len(self._buffer):
+            buffer = self._buffer.new_empty((max(end, 2 * start), *self._buffer.shape[1:]))
+            buffer[:start] = self._buffer[:start]
+            self._buffer = buffer
+        self._buffer[start:end] = values
+        self._length = end
+        return start
+
+    def cut(self, length: int) -> None:
+        """Forget what was appended after the first `length`."""
+        self._length = length
+
 
 # The new weight of each column of a row; None: the entry is gone.
 Edits = Mapping[int, float | None]

@@ -7,6 +7,7 @@ the graph is folded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -88,3 +89,28 @@ class Slots:
         if place >= self.room[kind]:
             raise FullError(kind)
         return self._first[kind] + place
+
+
+class Undo:
+    """Steps that take a change back, the last first."""
+
+    def __init__(self) -> None:
+        self._steps: list[Callable[[], None]] = []
+
+    def add(self, step: Callable[[], None]) -> None:
+        self._steps.append(step)
+
+    def write(self, table: Tensor, rows: Tensor, values: Tensor) -> None:
+        """Write rows of a table, to be restored. rows: all different"""
+        before = table.index_select(0, rows)
+        self.add(lambda: _put(table, rows, before))
+        _put(table, rows, values)
+
+    def run(self) -> None:
+        """Take everything back."""
+        while self._steps:
+            self._steps.pop()()
+
+
+def _put(table: Tensor, rows: Tensor, values: Tensor) -> None:
+    table.index_copy_(0, rows, values.to(table))

@@ -36,8 +36,7 @@ from vrgcn.live.learned import LearnedRows
 from vrgcn.live.matrices import LiveMatrix, LivePropagation
 from vrgcn.live.raw import RawFeatures
 from vrgcn.live.resolving import Resolved
-from vrgcn.live.slots import ONLY, Slots
-from vrgcn.live.undo import Undo
+from vrgcn.live.slots import ONLY, Slots, Undo
 
 _ROWS = 65_536  # that are copied at a time
 _WASTE = 4_000_000  # entries of old versions of rows that are always worth keeping

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.sparse import select_rows
 from vrgcn.models.config import ModelConfig, check_sizes
-from vrgcn.models.dense import InputLinear
+from vrgcn.models.dense import InputLinear, OutputScale
 from vrgcn.models.node_table import NodeTable
-from vrgcn.models.output_scale import OutputScale
 
 _DEVIATION = 0.1  # initial standard deviation of learned rows, as published
 

@@ -16,10 +16,8 @@ from vrgcn.files.plugins import MODELS as PLUGINS
 from vrgcn.files.plugins import check_own
 from vrgcn.graph.randomness import default_generator
 from vrgcn.models.config import DROPOUT, ModelConfig, arguments_for, check_sizes
-from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, InputLinear, Linear
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, Dropout, InputLinear, Linear, OutputScale
 from vrgcn.models.node_table import NodeTable
-from vrgcn.models.output_scale import OutputScale
 from vrgcn.models.plugins import build_plugin
 
 JUMPING = ("none", "cat", "max")

@@ -22,11 +22,9 @@ from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.randomness import default_generator
 from vrgcn.graph.relations import Relation
 from vrgcn.models.config import DROPOUT, ModelConfig, arguments_for, check_sizes
-from vrgcn.models.dense import NORMS, Dense, InputLinear, Linear
-from vrgcn.models.dropout import Dropout
+from vrgcn.models.dense import NORMS, Dense, Dropout, InputLinear, Linear, OutputScale
 from vrgcn.models.models import JUMPING
 from vrgcn.models.node_table import NodeTable
-from vrgcn.models.output_scale import OutputScale
 
 # Places among some nodes, and a row for each: what a relation, or a kind, adds to these nodes.
 Part = tuple[Tensor, Tensor]

@@ -20,7 +20,6 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
-from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.figures import (
     MOST_CLASSES,
     check_figure,
@@ -33,13 +32,30 @@ from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.pages.trust import trust_of
 from vrgcn.runs.run import Run
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import (
-    METRICS,
-    ClassScores,
-    LabelMetric,
-    class_scores,
-    confusion,
-)
+from vrgcn.tasks.metrics import METRICS, ClassScores, LabelMetric, class_scores, confusion
+
+CLASS_COLUMNS = ("precision", "recall", "F1", "support", "predicted")
+_MOST_ROWS = 25
+
+
+def main_classes(scores: ClassScores) -> list[int]:
+    """Return all classes if they are few, else the largest of those present or predicted."""
+    count = len(scores.support)
+    if count <= _MOST_ROWS:
+        return list(range(count))
+    order = scores.support.argsort(descending=True, stable=True).tolist()
+    return [c for c in order if scores.support[c] or scores.predicted[c]][:_MOST_ROWS]
+
+
+def class_row(scores: ClassScores, place: int) -> list[str]:
+    """Return a class's numbers as text, for `CLASS_COLUMNS`."""
+    shares = (scores.precision, scores.recall, scores.f1)
+    counts = (scores.support, scores.predicted)
+    return [*(_score_text(v[place]) for v in shares), *(f"{int(v[place]):,}" for v in counts)]
+
+
+def _score_text(value: Tensor) -> str:
+    return "–" if math.isnan(value) else f"{float(value):.3f}"
 
 
 @dataclass(frozen=True)

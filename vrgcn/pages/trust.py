@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
-from vrgcn.inference.calibration import NOT_BETTER, Calibration
-from vrgcn.inference.cross_fitting import f1_score
+from vrgcn.inference.calibration import NOT_BETTER, Calibration, f1_score
 from vrgcn.inference.regions import Covered, by_degree, coverage_of
 from vrgcn.inference.saved import SavedModel
 from vrgcn.tasks import find_task

@@ -1,11 +1,15 @@
 """The folder of a run: the names of all files in it, its lock, and the progress of its run.
 
+The lock is for one process at a time; that of a process that has died does not block others.
+
 torch is imported only when a folder is searched for checkpoints, so that the command line can use
 the names before.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -17,11 +21,67 @@ from vrgcn.files.kinds import Kind, check_kinds, shown
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.writing import is_partial, remove_folder, remove_partial
+from vrgcn.files.writing import explained, is_partial, make_folder, remove_folder, remove_partial
 from vrgcn.inference import MODEL
 from vrgcn.runs.config_file import setting_types
-from vrgcn.runs.lock import LOCK, locked
 from vrgcn.runs.settings import CHOSEN_ESTIMATOR, NOTED, Settings
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - where there is no flock, folders are not locked
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
+
+
+class LockedError(OSError):
+    """Raised when another process uses the folder."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Create the folder if needed and lock it for this process; raise at once if it is in use."""
+    path = folder / LOCK
+    with explained(path):
+        make_folder(folder)
+        descriptor = _acquire(path)
+    try:
+        with explained(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while we still hold the lock
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 20, 0).decode(errors="replace")
+            os.close(descriptor)
+            raise LockedError(
+                f"{path.parent} is in use by another process ({owner or 'which just began'}); wait "
+                "for it, stop it, or write elsewhere"
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:  # some file systems of clusters raise these
+                os.close(descriptor)
+                raise
+        # The last owner may have removed the file between our two calls; then this lock guards
+        # nothing.
+        try:
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)
+
 
 CONFIG = "config.toml"
 METRICS = "metrics.jsonl"

@@ -25,12 +25,11 @@ from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.saved import SavedModel
-from vrgcn.runs.card_facts import facts_of
+from vrgcn.runs.card import facts_of
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.checkpointing import Checkpoints
-from vrgcn.runs.folder import CHECKPOINTS
+from vrgcn.runs.folder import CHECKPOINTS, locked
 from vrgcn.runs.interrupts import stop_requests
-from vrgcn.runs.lock import locked
 from vrgcn.runs.record import former_model, recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.runs.stages import calibrate_run, check_calibrate, check_smooth, smooth_run

@@ -17,8 +17,7 @@ from torch import nn
 from vrgcn.files.writing import FULL
 from vrgcn.inference import MODEL
 from vrgcn.inference.saved import SavedModel, save_model
-from vrgcn.runs.card import write_end
-from vrgcn.runs.card_facts import Facts
+from vrgcn.runs.card import Facts, write_end
 from vrgcn.runs.checkpoint import checkpoints_in
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import BETTER_MODEL, CHECKPOINTS, CONFIG, METRICS, RESULT, remove_card

@@ -11,8 +11,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import declarations
 from vrgcn.files.writing import remove_partial
-from vrgcn.runs.folder import member_runs, read_config, unfinished
-from vrgcn.runs.lock import locked
+from vrgcn.runs.folder import locked, member_runs, read_config, unfinished
 from vrgcn.runs.settings import Settings, is_longer, settings_changes
 
 

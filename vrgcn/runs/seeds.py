@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from vrgcn.runs.card import write_seeds_card
-from vrgcn.runs.card_facts import Facts
+from vrgcn.runs.card import Facts, write_seeds_card
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, SEED, remove_card
 from vrgcn.runs.interrupts import Interrupted, stop_requests

@@ -27,7 +27,7 @@ from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL
 from vrgcn.leaks import quick_audit
-from vrgcn.runs.card_facts import facts_of
+from vrgcn.runs.card import facts_of
 from vrgcn.runs.folder import GRAPH, chosen_estimator, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Job

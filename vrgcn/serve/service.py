@@ -29,7 +29,7 @@ from vrgcn.live.live import Live
 from vrgcn.live.reading import UnknownNodeError
 from vrgcn.live.saving import fingerprint
 from vrgcn.pairs.model import PairModel
-from vrgcn.runs.lock import locked
+from vrgcn.runs.folder import locked
 from vrgcn.runs.run import load_run
 from vrgcn.serve.answers import ProblemError
 from vrgcn.serve.journal import Journal, KeyReusedError

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.tasks.class_task import ClassTask, CrossEntropy
+from vrgcn.tasks.classes import ClassTask, CrossEntropy
 from vrgcn.tasks.config import LossConfig
 from vrgcn.tasks.regions import joined_names
 from vrgcn.tasks.task import UNLABELLED, Criterion, Facts

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vrgcn.graph.graph import Graph
-from vrgcn.runs.card import STANDARD_ERROR, said, score_text, table, write_readme
-from vrgcn.runs.card_facts import code, facts_of
+from vrgcn.runs.card import STANDARD_ERROR, code, facts_of, said, score_text, table, write_readme
 from vrgcn.runs.folder import CARD
 from vrgcn.tuning.standings import Standing
 

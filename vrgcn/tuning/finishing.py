@@ -27,8 +27,7 @@ from vrgcn.inference.average import Average
 from vrgcn.inference.choose_smoothing import choose_smoothing
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
-from vrgcn.runs.card import write_end
-from vrgcn.runs.card_facts import facts_of
+from vrgcn.runs.card import facts_of, write_end
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
 from vrgcn.runs.stages import calibrate_run

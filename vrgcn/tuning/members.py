@@ -24,8 +24,7 @@ from vrgcn.inference import MODEL
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, load_model, save_model
-from vrgcn.runs.card import write_end
-from vrgcn.runs.card_facts import facts_of
+from vrgcn.runs.card import facts_of, write_end
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import CONFIG, RESULT
 from vrgcn.tasks.metrics import LabelMetric

@@ -18,18 +18,20 @@ from vrgcn.data.databases.source import (
     ForeignKey,
     Keys,
     Rows,
+    check_columns_of,
+    check_name,
     driver,
     inside,
     is_query,
     name_parts,
     named_batches,
     naming,
+    no_table,
     query_of,
     quoted,
     quoted_table,
     readable,
 )
-from vrgcn.data.databases.tables import check_columns_of, check_name, no_table
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES
 from vrgcn.files.mistakes import InputError

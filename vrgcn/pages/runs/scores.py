@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,11 +18,12 @@ from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import model_labels
-from vrgcn.pages.classes import CLASS_COLUMNS, class_row, main_classes
 from vrgcn.pages.compared import MODEL, Compared, compare
+from vrgcn.pages.evaluation import CLASS_COLUMNS, class_row, main_classes
+from vrgcn.pages.figures import reliability_axes
 from vrgcn.pages.page import Page
+from vrgcn.pages.panels import Panel, show_panels
 from vrgcn.pages.runs.records import RunRecord
-from vrgcn.pages.runs.trust import show_trust
 from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.runs.run import Run, graph_source, open_run
 from vrgcn.targets.opening import open_target
@@ -283,3 +285,28 @@ def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
     if len(shown) < len(first.classes):
         caption += f"; the {len(shown)} largest of {len(first.classes)} classes"
     page.table(["class", "support", *alike], rows, caption=caption)
+
+
+def show_trust(page: Page, scored: Mapping[str, Trust | None]) -> None:
+    """Show the reliability of each calibrated run, and the coverage of its sets or intervals."""
+    trusted = {label: trust for label, trust in scored.items() if trust is not None}
+    if not trusted:
+        return
+    for label, trust in trusted.items():
+        page.text(f"{label}: {'; '.join(trust.lines('test'))}")
+    show_panels(
+        page,
+        [
+            Panel(
+                f"{label}: reliability on the test nodes",
+                partial(reliability_axes, held=trust.reliability, plain=trust.plain),
+            )
+            for label, trust in trusted.items()
+            if trust.reliability is not None and trust.plain is not None
+        ],
+    )
+    for label, trust in trusted.items():
+        if trust.groups:
+            rows = [g.row for g in trust.groups]
+            caption = f"{label}: coverage of test nodes (promised: {trust.promised:.0%})"
+            page.table(["nodes", "count", "coverage", "size"], rows, caption=caption)

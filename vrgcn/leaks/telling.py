@@ -1,8 +1,12 @@
-"""Columns that alone tell the label: often the label's own source, or something that is known only
-after it.
+"""Columns and orders of nodes that tell what they should not.
 
-Training nodes are asked alone: one half of them makes a rule of each column, the other half says
-how right the rule is.
+A column that predicts the label on its own is often the label's own source, or known only after it.
+An order that predicts it comes from rows sorted by class, or ids given class by class. A column
+that tells training nodes from test nodes was filled in later, or in one of the two only: scores
+then say little about the nodes that will be predicted.
+
+Only training nodes are asked about labels: one half of them makes a rule of each column, the other
+half says how right the rule is.
 """
 
 from __future__ import annotations
@@ -11,6 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.files.setting_names import setting
@@ -184,3 +192,98 @@ def _advice(found: list[Told]) -> str:
         "is it known before the label is, for nodes whose label is to be predicted? If not, import "
         f"the table without it, {setting('drop', named, command='import')}"
     )
+
+
+SPLIT_SKILL = 0.9
+_SPLIT_NODES = 10_000
+_SPLIT_SHOWN = 5
+
+
+def columns_that_tell_splits(graph: Graph, budget: Budget) -> Iterator[Finding]:
+    """Find columns whose values say whether a node is a training or a test node. Dates are not
+    asked: a split by time is no mistake."""
+    if graph.labels is None:
+        return
+    width = dense_width(graph, graph.target)
+    most = min(_SPLIT_NODES, rows_within(budget.cells, width) // 2)
+    train, test = (sample(graph.split(name), most) for name in ("train", "test"))
+    if not len(train) or not len(test):
+        return
+    nodes, order = torch.cat([train, test]).sort()
+    of = np.zeros((len(nodes), 2))
+    of[np.arange(len(nodes)), (order >= len(train)).numpy().astype(int)] = 1
+    members = Members.make(of, exclusive=True)
+    if members is None:
+        return
+    skills_of: dict[str, float] = {}
+    for feature in dense_features(graph, graph.target, nodes):
+        if feature.title.endswith((".seconds", ".sin", ".cos")):
+            continue
+        skill = skill_of_bins(bins(feature.values, members.fitted), members).skill
+        skills_of[feature.column] = max(skill, skills_of.get(feature.column, 0.0))
+    for block in sparse_features(graph, graph.target, nodes):
+        skills, _ = skills_of_presence(block.present, members)
+        for place in np.flatnonzero(skills >= SPLIT_SKILL).tolist():
+            skills_of[block.titles[place]] = float(skills[place])
+    odd = {column: skill for column, skill in skills_of.items() if skill >= SPLIT_SKILL}
+    for column in sorted(odd, key=lambda name: -odd[name])[:_SPLIT_SHOWN]:
+        yield Finding(
+            "medium",
+            "split",
+            f"column {column!r} tells training nodes from test nodes: skill {odd[column]:.2f}, "
+            "where 0 is a guess and 1 is always right",
+            "a model may learn it and fail on other nodes; leave the column out, or split the "
+            "nodes as those that will be predicted differ from known ones",
+        )
+
+
+ORDER_SKILL = 0.7
+
+
+def orders_that_tell_labels(graph: Graph, budget: Budget) -> Iterator[Finding]:
+    """Find orders of rows and of ids that alone predict the label of training nodes."""
+    if graph.labels is None:
+        return
+    nodes = sample(graph.train, min(_NODES, budget.cells))
+    for what, places in _orders(graph, nodes):
+        skill = _skill(graph, nodes, places)
+        if skill < ORDER_SKILL:
+            continue
+        yield Finding(
+            "medium",
+            "order",
+            f"the order of the {what} tells the label: skill {skill:.2f} on held-out training "
+            "nodes, where 0 is a guess and 1 is always right",
+            "ids and row numbers are no features here, so training does not see them; make no "
+            "feature, split or batch of them, and ask why the table is sorted: nodes without a "
+            "label may be told apart the same way",
+        )
+        return
+
+
+def _orders(graph: Graph, nodes: Tensor) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    yield "rows", nodes.numpy().astype(np.float64)
+    own = graph.names.nodes is not None or bool(graph.names.by_kind)
+    if own:
+        ids = graph.names.node_ids(nodes.numpy())
+        if isinstance(ids, pa.ChunkedArray):
+            ids = ids.combine_chunks()
+        ranks = pc.rank(ids, tiebreaker="dense").to_numpy().astype(np.float64)
+        yield "ids", ranks
+
+
+def _skill(graph: Graph, nodes: Tensor, places: NDArray[np.float64]) -> float:
+    if not find_task(graph.task).has_classes:
+        if len(nodes) < 40:
+            return 0.0
+        assert graph.labels is not None
+        fitted = halves(len(nodes))
+        numbers = graph.labels[nodes].double().numpy()
+        return r2_of_bins(bins(places, fitted), numbers, fitted)
+    members = members_of(graph, nodes)
+    if members is None:
+        return 0.0
+    rule = skill_of_bins(bins(places, members.fitted), members)
+    if members.exclusive:
+        return rule.skill
+    return float(2 * rule.auc.mean() - 1)

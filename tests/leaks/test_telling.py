@@ -13,8 +13,8 @@ import torch
 
 from vrgcn import Graph
 from vrgcn.leaks import Finding, find_leaks, quick_audit
-from vrgcn.leaks.columns_of_labels import columns_that_tell_labels
 from vrgcn.leaks.finding import FULL
+from vrgcn.leaks.telling import columns_that_tell_labels
 
 N = 600
 RING = pd.DataFrame({"source": range(N), "target": [(i + 1) % N for i in range(N)]})
