@@ -14,9 +14,9 @@ from lab.bench.scale import FULL, QUICK, QUICK_GRAPH
 from lab.harness.graphs import scaled_graph
 from vrgcn.data.synthetic import community_graph
 from vrgcn.engine.devices import use_threads
-from vrgcn.files.destination import check_out
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
+from vrgcn.files.writing import check_out
 from vrgcn.graph.graph import Graph
 
 _PLAIN_WIDTH = 120  # width of tables that are written to a file

@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import nn
 
 from vrgcn.graph.graph import Graph
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.trainer import Trainer
 

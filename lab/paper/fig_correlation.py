@@ -31,9 +31,9 @@ from lab.paper.experiment import Choice, Experiment, Verdict, undecided
 from lab.paper.pictures import save_panels
 from lab.paper.runs import label_seeds
 from lab.paper.settings import dataset_label, open_graph, setting, unit_per_seed
-from vrgcn.data.tables.wording import counted
 from vrgcn.diagnostics.staleness import Recorder
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.wording import counted
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
 from vrgcn.graph.sparse import CSR

@@ -31,8 +31,8 @@ from lab.paper.settings import (
     unit_per_seed,
 )
 from lab.paper.wording import mean_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.engine.minibatches import MiniBatches
+from vrgcn.files.wording import counted
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 from vrgcn.pages.page import Page

@@ -25,7 +25,7 @@ from lab.paper.paper import (
 from lab.paper.settings import setting
 from lab.paper.table4 import arrival, paper_text, speedup
 from lab.paper.wording import mean_text
-from vrgcn.data.tables.wording import counted
+from vrgcn.files.wording import counted
 
 Row = list[str]
 COLUMNS = ["in the paper", "what", "the paper", "ours", "by"]

@@ -17,8 +17,7 @@ from lab.paper.experiment import Experiment, Verdict
 from lab.paper.numbers import COLUMNS, NONE, numbers
 from lab.paper.settings import setting
 from vrgcn import __version__
-from vrgcn.data.tables.wording import counted
-from vrgcn.files.wording import bytes_text, seconds_text
+from vrgcn.files.wording import bytes_text, counted, seconds_text
 from vrgcn.pages.page import VERDICTS, Page
 
 PAGE = "report.html"

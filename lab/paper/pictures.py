@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from vrgcn.files.printable import picture_text
+from vrgcn.files.wording import picture_text
 from vrgcn.files.writing import new_file
 from vrgcn.pages.page import svg
 from vrgcn.pages.panels import TEXT, Panel, legend_of

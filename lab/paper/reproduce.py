@@ -27,12 +27,10 @@ from lab.paper.experiment import Choice, Experiment, Verdict
 from lab.paper.page import PAGE, write_page
 from lab.paper.settings import absent, setting
 from vrgcn.data import root_folder
-from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
-from vrgcn.files.destination import check_out_folder
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
-from vrgcn.files.wording import seconds_text
+from vrgcn.files.wording import counted, printable, seconds_text
+from vrgcn.files.writing import check_out_folder
 from vrgcn.pages.page import VERDICTS
 from vrgcn.training.progress import TimeLeftColumn, progress_bar
 from vrgcn.training.result import check_drawing

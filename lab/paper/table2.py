@@ -31,7 +31,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import show_panels
 from vrgcn.runs.fit import fit
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.components import build_minibatches
 from vrgcn.training.state import Epoch
 

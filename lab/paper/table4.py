@@ -33,9 +33,9 @@ from lab.paper.settings import (
     open_graph,
     setting,
 )
-from vrgcn.data.tables.wording import counted
 from vrgcn.engine.devices import use_threads
 from vrgcn.engine.samplers.uniform import uniform
+from vrgcn.files.wording import counted
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import build_propagation
 from vrgcn.pages.page import Page

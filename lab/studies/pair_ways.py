@@ -51,7 +51,7 @@ from vrgcn.runs.config_file import build
 from vrgcn.runs.job import prepare
 from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
 from vrgcn.runs.settings import Settings
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 from vrgcn.targets.usual import with_usual
 from vrgcn.training.listener import Listener, StopTraining

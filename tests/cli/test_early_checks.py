@@ -10,8 +10,8 @@ import pytest
 from tests.messages import refused
 from vrgcn.cli import early_checks
 from vrgcn.cli.early_checks import check_file, check_method, check_new
-from vrgcn.files.destination import check_utf8
 from vrgcn.files.setting_names import flags_in_messages
+from vrgcn.files.writing import check_utf8
 
 
 def test_a_place_that_is_there_is_refused_with_what_to_choose(tmp_path: Path) -> None:

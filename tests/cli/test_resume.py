@@ -316,12 +316,11 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     vrgcn, graph_folder, tmp_path, monkeypatch
 ):
     train(vrgcn, graph_folder, "--out", "whole")
-    from vrgcn.runs import metrics_file
 
     shown = EpochProgress.epoch
     monkeypatch.setattr(record, "save_model", full)
     monkeypatch.setattr(checkpointing, "save_checkpoint", full)
-    monkeypatch.setattr(metrics_file, "write_text", full)
+    monkeypatch.setattr(record, "write_text", full)
 
     def room(self, point) -> None:
         shown(self, point)

@@ -22,12 +22,11 @@ from vrgcn import (
     load_graph,
     save_graph,
 )
-from vrgcn.costs.epoch_cost import epoch_costs
-from vrgcn.costs.wording import cost_line
+from vrgcn.costs.epoch_cost import cost_line, epoch_costs
 from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.graph.propagation import mean
 from vrgcn.graph.sparse import CSR, stored
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.components import build_minibatches
 
 GRAPH = random_graph().with_features(random_graph().features.float())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vrgcn.costs.epoch_cost import Cost
-from vrgcn.costs.wording import cost_line, cost_rows, counted, exact_advice
+from vrgcn.costs.epoch_cost import Cost, cost_line, cost_rows, counted, exact_advice
 
 CHEAP = Cost(1000, 2000, {"edges": 1_000_000, "features": 2_000_000, "weights": 100})
 DEAR = Cost(9000, 500, {"edges": 1_000_000})

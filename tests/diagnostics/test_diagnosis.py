@@ -28,7 +28,7 @@ from vrgcn.diagnostics.trajectory import train_beside
 from vrgcn.engine.batch import Position
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.history import NEVER
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 
 GRAPH = random_graph()
 NODES = torch.arange(3, 15)

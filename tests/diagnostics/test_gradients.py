@@ -11,7 +11,7 @@ from vrgcn.diagnostics.gradients import Gradients, layer_of, measure_gradients, 
 from vrgcn.diagnostics.staleness import measure_staleness
 from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.engine.minibatches import MiniBatches
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.gradients import gradient, trainable
 
 GRAPH = random_graph()

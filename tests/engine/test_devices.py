@@ -38,7 +38,7 @@ from vrgcn.diagnostics.diagnosis import diagnose
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.graph.mapped import is_mapped, note_mapped, zeros
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.result import TrainResult
 from vrgcn.training.trainer import Trainer
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.messages import refused
-from vrgcn.files.destination import check_out, check_out_folder
+from vrgcn.files.writing import check_out, check_out_folder
 
 
 def test_a_place_that_can_be_written_is_made(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.files.printable import encodable, picture_text, printable, shortened
+from vrgcn.files.wording import encodable, picture_text, printable, shortened
 
 
 @pytest.mark.parametrize("name", ["", "plain", "größe 漢字 🙂", "[bold]", "a$b$", "\\x1b"])

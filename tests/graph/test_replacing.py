@@ -9,9 +9,9 @@ import torch
 
 from tests.messages import refused
 from vrgcn import Graph
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.names import Names
 from vrgcn.graph.pairs import Pairs
+from vrgcn.graph.relations import kept_entries
 from vrgcn.graph.scaling import Scaling
 from vrgcn.graph.triples import Triples
 from vrgcn.graph.visible import Visible

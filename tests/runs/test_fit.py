@@ -22,7 +22,7 @@ from vrgcn import (
 )
 from vrgcn.engine.history import NEVER
 from vrgcn.graph.propagation import build_propagation, with_neighbours
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.objective import TaskObjective, loss_per_node, score, score_name
 from vrgcn.training.trainer import Trainer
 

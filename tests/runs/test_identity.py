@@ -9,7 +9,7 @@ import torch
 from tests.training.test_state import graph, trainer
 from vrgcn import Graph
 from vrgcn.runs.identity import differences, fingerprint, identity
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.config import free_settings
 
 

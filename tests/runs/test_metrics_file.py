@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vrgcn.runs.metrics_file import MetricsFile
+from vrgcn.runs.record import MetricsFile
 from vrgcn.training.state import Epoch
 
 

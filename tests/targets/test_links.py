@@ -15,7 +15,7 @@ from vrgcn.models.models import GCN
 from vrgcn.pairs.batches import PARTNERS
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.fit import fit
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.targets.pair_split import split_pairs
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.state import TrainState

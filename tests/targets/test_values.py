@@ -8,7 +8,7 @@ import torch
 from vrgcn import Graph, PairModel, TrainConfig, fit, predict, split_pairs
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.building import build_network
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.targets.value_rules import EmbeddedValues, GlobalMean, score_values
 
 RATED = ("user", "rated", "item")

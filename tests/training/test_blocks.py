@@ -9,7 +9,7 @@ import torch
 
 from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, MiniBatches, TrainConfig, fit
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.trainer import Trainer
 
 

@@ -13,7 +13,7 @@ import torch
 
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit, load_graph, predict, save_graph, scale_graph
 from vrgcn.models.models import GCN
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.trainer import Trainer
 
 ESTIMATORS = ("two-way", "history", "cvd", "exact")

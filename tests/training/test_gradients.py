@@ -11,7 +11,7 @@ from torch import nn
 from tests.diagnostics.models import Normed
 from tests.messages import refused
 from tests.theory.problems import double_minibatches, exact_pass, gcn, random_graph
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.gradients import gradient_moments
 from vrgcn.training.moments import (
     Moments,

@@ -14,7 +14,7 @@ from tests.theory.problems import double_minibatches, gcn, random_graph
 from vrgcn import ESTIMATORS, Graph, TrainConfig, fit
 from vrgcn.engine.batch import Batch
 from vrgcn.engine.visits import all_visits
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training import monitor
 from vrgcn.training.clock import Clock
 from vrgcn.training.gradients import gradient_moments

@@ -13,9 +13,9 @@ from tests.training.test_state import advance, graph, trainer
 from vrgcn import Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.interrupts import StopRequest
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.divergence import DivergedError
-from vrgcn.training.schedule import Schedule
+from vrgcn.training.optimizer import Schedule
 from vrgcn.training.trainer import Trainer
 
 RATE, STEPS = 0.4, 4

@@ -12,7 +12,7 @@ from torch import nn
 from tests.theory.problems import random_graph
 from vrgcn import ESTIMATORS, GCN, Graph, GraphSAGE, TrainConfig, fit
 from vrgcn.engine.planner import ENTRIES_AT_ONCE
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.state import TrainState
 from vrgcn.training.trainer import Trainer
 
@@ -123,7 +123,7 @@ def test_a_run_with_visits_forward_only_is_put_back_to_the_same_bits() -> None:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plateau of one evaluation halves the rate: these runs have three."""
-    monkeypatch.setattr("vrgcn.training.schedule.PATIENCE", 0)
+    monkeypatch.setattr("vrgcn.training.optimizer.PATIENCE", 0)
 
 
 ALONE = ("cvd", "is", "two-way", "three levels", "all nodes")

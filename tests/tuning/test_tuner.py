@@ -19,7 +19,7 @@ from vrgcn import TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import LEADERBOARD
 from vrgcn.runs.job import Job
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.tasks.metrics import accuracy
 from vrgcn.training import clock as clocks
 from vrgcn.training.divergence import DivergedError

@@ -19,8 +19,8 @@ from vrgcn.cli.command import Command, Options
 from vrgcn.cli.output import Unbroken, unbroken_output
 from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable, without_password
 from vrgcn.files.setting_names import flags_in_messages
+from vrgcn.files.wording import printable, without_password
 from vrgcn.runs.interrupts import Interrupted
 
 SUMMARIES = {

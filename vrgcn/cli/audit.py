@@ -9,8 +9,8 @@ from typing import Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data.tables.spec import check_split_seed
-from vrgcn.files.destination import check_suffix, check_writable
-from vrgcn.files.printable import print_note, printable
+from vrgcn.files.wording import print_note, printable
+from vrgcn.files.writing import check_suffix, check_writable
 from vrgcn.targets.spec import TargetSpec
 
 

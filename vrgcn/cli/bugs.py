@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from vrgcn import __version__
-from vrgcn.files.printable import printable, without_password
+from vrgcn.files.wording import printable, without_password
 
 _PACKAGES = ("torch", "numpy", "pyarrow")
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot
 from vrgcn.data import DATASETS, OGB, Dataset, Size, root_folder
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Threads
 from vrgcn.data import load_dataset
-from vrgcn.files.destination import FIGURES, check_suffix, check_writable
-from vrgcn.files.printable import printable
 from vrgcn.files.settings import at_least
+from vrgcn.files.wording import printable
+from vrgcn.files.writing import FIGURES, check_suffix, check_writable
 from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:

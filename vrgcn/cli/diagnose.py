@@ -13,10 +13,10 @@ from vrgcn.cli.shared_flags import ConfigFile
 from vrgcn.data.sources import find_source
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
-from vrgcn.files.destination import PAGES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
 from vrgcn.files.settings import AUTO
+from vrgcn.files.wording import print_note, printable
+from vrgcn.files.writing import PAGES, check_suffix, check_writable
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
@@ -111,7 +111,7 @@ def _check_own_split(options: DiagnoseOptions, run: Path) -> None:
 
 def run(options: DiagnoseOptions) -> None:
     """Train a few epochs, compare the estimators, print the tables and write the page."""
-    from vrgcn.costs.wording import exact_advice
+    from vrgcn.costs.epoch_cost import exact_advice
     from vrgcn.diagnostics.advice import advise
     from vrgcn.diagnostics.diagnosis import REFERENCE
     from vrgcn.engine.devices import use_threads

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from vrgcn.files.destination import check_writable
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.writing import check_writable
 
 
 def check_method(method: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vrgcn.cli.exact_run import ExactOptions, too_large
 from vrgcn.data.databases.url import Place
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
 
 
 @dataclass(frozen=True)

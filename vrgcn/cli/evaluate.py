@@ -18,8 +18,8 @@ from vrgcn.cli.shared_flags import (
     TrainedRun,
 )
 from vrgcn.data.sources import find_source
-from vrgcn.files.destination import FIGURES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.writing import FIGURES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.targets.spec import TargetSpec

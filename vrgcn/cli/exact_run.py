@@ -20,8 +20,8 @@ from vrgcn.cli.shared_flags import (
 )
 from vrgcn.data.databases.url import Place, TableUrl
 from vrgcn.data.sources import find_source
-from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.writing import check_suffix
 from vrgcn.runs.run import check_run, parts_of_run
 
 if TYPE_CHECKING:

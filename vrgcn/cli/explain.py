@@ -8,10 +8,10 @@ from typing import Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Device, Memory, Threads, TrainedRun
-from vrgcn.files.destination import ENDINGS, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
 from vrgcn.files.settings import at_least
+from vrgcn.files.wording import printable
+from vrgcn.files.writing import ENDINGS, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_explained, check_run
 

@@ -29,7 +29,7 @@ def run(options: GenerateOptions) -> None:
     """Generate the graph and print what was written."""
     from vrgcn.data.generate import generate_graph
     from vrgcn.data.generate_kinds import generate_kinds, import_command
-    from vrgcn.files.printable import printable
+    from vrgcn.files.wording import printable
     from vrgcn.training.progress import progress_bar
 
     start = time.perf_counter()

@@ -11,7 +11,7 @@ from shlex import quote
 from vrgcn.data.databases.proposing import lacking, propose
 from vrgcn.data.databases.source import Keys, TableSource, naming, open_source
 from vrgcn.data.databases.url import TableUrl
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.progress import progress_bar
 

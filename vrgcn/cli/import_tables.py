@@ -14,9 +14,9 @@ from vrgcn.data.databases.url import TableUrl, is_url
 from vrgcn.data.sources import check_graph
 from vrgcn.data.tables.schema import files_of
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.files.destination import check_utf8
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import without_password
+from vrgcn.files.wording import without_password
+from vrgcn.files.writing import check_utf8
 
 _TOO_LARGE = """there is not enough memory to import these tables. What takes less:
   --drop COLUMN for columns that are not needed: rows are read some megabytes at a time
@@ -128,9 +128,8 @@ def _import(options: ImportOptions) -> None:
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from vrgcn.data.tables import import_tables
-    from vrgcn.data.tables.wording import counted
     from vrgcn.files.memory import memory_advice
-    from vrgcn.files.printable import printable
+    from vrgcn.files.wording import counted, printable
     from vrgcn.pages.terminal import text_table
     from vrgcn.training.progress import progress_bar
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data import find_dataset
-from vrgcn.files.printable import print_note, printable
-from vrgcn.files.wording import bytes_text
+from vrgcn.files.wording import bytes_text, print_note, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,9 +70,8 @@ def _print_costs(graph: Graph) -> None:
     """Print what an epoch of each estimator computes and reads, with the default options of `vrgcn
     train`."""
     from vrgcn.costs.choice import choice_by
-    from vrgcn.costs.epoch_cost import epoch_costs
+    from vrgcn.costs.epoch_cost import COST_COLUMNS, cost_rows, epoch_costs
     from vrgcn.costs.order import build_for
-    from vrgcn.costs.wording import COST_COLUMNS, cost_rows
     from vrgcn.engine.estimators import ESTIMATORS
     from vrgcn.models.config import ModelConfig
     from vrgcn.pages.terminal import print_table, text_table

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from vrgcn.files.printable import encodable
+from vrgcn.files.wording import encodable
 
 
 class Unbroken:

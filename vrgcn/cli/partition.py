@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_method, check_new
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
-from vrgcn.files.printable import print_note, printable
 from vrgcn.files.settings import at_least
+from vrgcn.files.wording import print_note, printable
 
 if TYPE_CHECKING:
     from vrgcn.distributed.partitioning import PartSize

@@ -9,10 +9,10 @@ from typing import Self
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.exact_run import ExactOptions, too_large
 from vrgcn.data.databases.url import Place
-from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
 from vrgcn.files.settings import at_least
+from vrgcn.files.wording import printable
+from vrgcn.files.writing import check_suffix
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.recommend import check_recommends
 

@@ -42,7 +42,7 @@ class ReorderOptions(Options):
 def run(options: ReorderOptions) -> None:
     """Reorder and print how close neighbours were before and are now."""
     from vrgcn.data.reorder import reorder_graph
-    from vrgcn.files.printable import printable
+    from vrgcn.files.wording import printable
     from vrgcn.training.progress import progress_bar
 
     start = time.perf_counter()

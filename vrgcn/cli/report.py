@@ -9,9 +9,9 @@ from typing import Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional
 from vrgcn.cli.shared_flags import Device, Threads
-from vrgcn.files.destination import PAGES, check_suffix, check_writable
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
+from vrgcn.files.wording import print_note, printable
+from vrgcn.files.writing import PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 
 

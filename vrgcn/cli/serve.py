@@ -10,8 +10,8 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.shared_flags import Memory, Threads, TrainedRun
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note
 from vrgcn.files.settings import at_least
+from vrgcn.files.wording import print_note
 from vrgcn.runs.run import check_run
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -21,10 +21,9 @@ from vrgcn.distributed.watching import PartWatch
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import OFF, declarations
-from vrgcn.files.wording import bytes_text
+from vrgcn.files.wording import bytes_text, print_note, printable
 from vrgcn.graph.sparse import is_dense
 from vrgcn.models.models import build_model
 from vrgcn.runs.folder import CHECKPOINTS, CONFIG

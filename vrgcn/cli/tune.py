@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrgcn.cli.shared_flags import RunOptions
-from vrgcn.files.printable import print_note, printable
+from vrgcn.files.wording import print_note, printable
 from vrgcn.runs.folder import AVERAGED, BEST
 from vrgcn.tuning.settings import TuneSettings
 

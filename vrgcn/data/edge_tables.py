@@ -25,8 +25,7 @@ from vrgcn.files.writing import new_file
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.pairs import PairTarget
 from vrgcn.graph.predicted_edges import PredictedEdges
-from vrgcn.graph.split_words import SPLIT_WORDS
-from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.validation import SPLIT_WORDS, SPLITS
 
 _OTHERS = (("head", "relation", "tail"), ("subject", "predicate", "object"))
 # Other columns of tables that we write.

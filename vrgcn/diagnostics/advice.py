@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vrgcn.costs.wording import Advice
+from vrgcn.costs.epoch_cost import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.samplers import sampler_class, size_of

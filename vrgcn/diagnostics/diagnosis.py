@@ -29,7 +29,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.sparse import first_rows, select_columns
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen
 from vrgcn.training.moments import Deviation, Moments, deviation

@@ -23,7 +23,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.fit import fit
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.components import build_minibatches, refreshed_nodes
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.gradients import frozen, gradient, trainable

@@ -20,9 +20,9 @@ from vrgcn.engine.minibatches import MiniBatches
 from vrgcn.engine.samplers import Sample, Sampler
 from vrgcn.engine.sweeps import fill_tables
 from vrgcn.engine.visits import Visits, all_visits
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import Propagation
+from vrgcn.graph.relations import kept_entries
 
 
 class PartBatch(Batch):

@@ -14,12 +14,18 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.blocks import Blocks
-from vrgcn.graph.edges import build_adjacency
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column, aligned, read_columns
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.graph.relations import Relation, Triple, relation_name, shifted, with_reverses
+from vrgcn.graph.relations import (
+    Relation,
+    Triple,
+    build_adjacency,
+    relation_name,
+    shifted,
+    with_reverses,
+)
 from vrgcn.graph.validation import (
     as_tensor,
     check_edges,

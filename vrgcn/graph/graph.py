@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.edges import build_adjacency, kept_entries
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.pairs import EDGES, Pairs
 from vrgcn.graph.predicted_edges import PredictedEdges
-from vrgcn.graph.relations import Relation, Schema, union
+from vrgcn.graph.relations import Relation, Schema, build_adjacency, kept_entries, union
 from vrgcn.graph.replacing import changed
 from vrgcn.graph.sparse import CSR, full_precision, layout_word
 from vrgcn.graph.validation import (

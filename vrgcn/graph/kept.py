@@ -26,7 +26,7 @@ from torch import Tensor
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.split_words import SPLIT_WORDS
+from vrgcn.graph.validation import SPLIT_WORDS
 
 ColumnKind = Literal["number", "class", "date", "split"]
 COLUMN_KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)

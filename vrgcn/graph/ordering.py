@@ -13,9 +13,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.partition import Method, partition
+from vrgcn.graph.relations import kept_entries
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.validation import SPLITS
 

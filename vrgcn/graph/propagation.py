@@ -20,9 +20,8 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.relations import Relation
+from vrgcn.graph.relations import Relation, kept_entries
 from vrgcn.graph.sparse import CSR, full_precision, offsets, scale_rows, select_rows
 
 CHUNK_COST = 1 << 20  # entries of P plus a little per node: some tens of megabytes

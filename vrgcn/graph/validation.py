@@ -18,6 +18,15 @@ from vrgcn.tasks.task import is_integer
 if TYPE_CHECKING:
     from vrgcn.graph.graph import Graph
 
+
+# Spellings -> 0 train, 1 val, 2 test.
+SPLIT_WORDS = {
+    **dict.fromkeys(("train", "training"), 0),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), 1),
+    **dict.fromkeys(("test", "testing"), 2),
+}
+
+
 SPLITS = ("train", "val", "test")
 
 

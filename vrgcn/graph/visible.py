@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.relations import kept_entries
 from vrgcn.graph.sparse import CSR
 from vrgcn.graph.until import Until, nodes_until, time_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.propagation import Propagation, Sides, Sums
+from vrgcn.graph.relations import kept_entries
 from vrgcn.graph.sparse import CSR
 from vrgcn.live.edges import HalfEdges, LiveEdges
 from vrgcn.live.slots import Undo

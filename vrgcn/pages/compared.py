@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from torch import Tensor
 
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
 from vrgcn.files.writing import write_text
 from vrgcn.pages.evaluation import Evaluation
 from vrgcn.pages.terminal import text_table

@@ -8,13 +8,13 @@ from typing import Any
 
 from rich.table import Table
 
-from vrgcn.costs.wording import Advice
+from vrgcn.costs.epoch_cost import Advice
 from vrgcn.diagnostics.diagnosis import REFERENCE, Diagnosis
 from vrgcn.diagnostics.staleness import Bin, Staleness
 from vrgcn.engine.estimators import find_estimator
 from vrgcn.engine.history import NEVER
 from vrgcn.engine.samplers import usual_fanout
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import printable
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import Panel, show_panels, spread_widely
 from vrgcn.pages.terminal import print_table, text_table

@@ -7,7 +7,7 @@ from typing import Literal
 
 from vrgcn.data.edge_tables import with_given_negatives
 from vrgcn.engine.devices import use_threads
-from vrgcn.files.printable import print_note
+from vrgcn.files.wording import print_note
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_all_outputs
 from vrgcn.inference.saved import model_labels

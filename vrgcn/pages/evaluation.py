@@ -13,10 +13,9 @@ import torch
 from rich.table import Table
 from torch import Tensor
 
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted, printable
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS

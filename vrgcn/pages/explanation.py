@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vrgcn.engine.devices import use_threads
-from vrgcn.files.destination import ENDINGS, PAGES, check_out
-from vrgcn.files.printable import picture_text, printable
 from vrgcn.files.settings import at_least
-from vrgcn.files.writing import new_file, write_text
+from vrgcn.files.wording import picture_text, printable
+from vrgcn.files.writing import ENDINGS, PAGES, check_out, new_file, write_text
 from vrgcn.live.explaining import Effects, Explanation
 from vrgcn.pages.page import Page
 from vrgcn.pages.terminal import print_table, text_table

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vrgcn.files.destination import FIGURES, check_out
-from vrgcn.files.printable import picture_text
-from vrgcn.files.writing import new_file
+from vrgcn.files.wording import picture_text
+from vrgcn.files.writing import FIGURES, check_out, new_file
 from vrgcn.tasks.metrics import ClassScores
 from vrgcn.tasks.reliability import Reliability
 from vrgcn.training.result import check_drawing

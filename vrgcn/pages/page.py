@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vrgcn.files.printable import encodable, printable, shortened
+from vrgcn.files.wording import encodable, printable, shortened
 from vrgcn.files.writing import write_text
 
 _STYLE = Path(__file__).with_name("page.css")

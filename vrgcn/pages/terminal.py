@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from vrgcn.files.printable import encodable, printable, shortened
+from vrgcn.files.wording import encodable, printable, shortened
 
 _LONGEST = 500  # characters of a cell
 

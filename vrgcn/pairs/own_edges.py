@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.engine.setup import Setup
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.predicted_edges import PredictedEdges
+from vrgcn.graph.relations import kept_entries
 
 OwnEdges = Literal["keep", "redraw", "exclude"]
 

@@ -31,7 +31,7 @@ from vrgcn.models.config import ModelConfig
 from vrgcn.models.plugins import is_plugin_model
 from vrgcn.runs.pair_settings import settle_pairs
 from vrgcn.runs.pilots import moved, pilot, prepared
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
 from vrgcn.training.config import TrainConfig

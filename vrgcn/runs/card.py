@@ -20,11 +20,9 @@ from typing import Any
 import torch
 
 from vrgcn import __version__
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.parsing import read_json
-from vrgcn.files.printable import printable, shortened
 from vrgcn.files.settings import declarations
-from vrgcn.files.wording import deviation
+from vrgcn.files.wording import counted, deviation, printable, shortened
 from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import layout_word

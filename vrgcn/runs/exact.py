@@ -14,9 +14,9 @@ from vrgcn.data.id_columns import IdColumns
 from vrgcn.data.node_lists import listed_nodes
 from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note
 from vrgcn.files.scratch import table_folder
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.wording import print_note
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import asked_nodes, exact_sweeps
 from vrgcn.inference.sweeps import Outputs

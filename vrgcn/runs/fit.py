@@ -14,8 +14,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.runs.job import prepare
-from vrgcn.targets.finding import find_target
-from vrgcn.targets.opening import open_target
+from vrgcn.targets.opening import find_target, open_target
 from vrgcn.targets.scored import scored_edges
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import TrainConfig, given_config

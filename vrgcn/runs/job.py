@@ -33,7 +33,7 @@ from vrgcn.runs.interrupts import stop_requests
 from vrgcn.runs.record import former_model, recorded
 from vrgcn.runs.settings import with_choice
 from vrgcn.runs.stages import calibrate_run, check_calibrate, check_smooth, smooth_run
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.components import build_components, look_at
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener, Listeners

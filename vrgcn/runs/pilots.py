@@ -13,7 +13,7 @@ from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.building import build_network
 from vrgcn.runs.job import Job, prepare
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.tasks.metrics import Metric
 from vrgcn.training.clock import duration
 from vrgcn.training.config import TrainConfig

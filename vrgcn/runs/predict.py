@@ -11,10 +11,10 @@ from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from vrgcn.data.databases.url import Place, place
-from vrgcn.files.destination import check_suffix
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import printable
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.wording import printable
+from vrgcn.files.writing import check_suffix
 from vrgcn.runs.run import Run, open_run
 from vrgcn.targets.spec import TargetSpec
 

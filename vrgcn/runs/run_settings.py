@@ -15,11 +15,10 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 from vrgcn.data.sources import find_source, has_parts
 from vrgcn.data.tables.spec import check_split_seed
-from vrgcn.files.destination import check_utf8, check_writable
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.settings import at_least, declared
-from vrgcn.files.writing import explained, make_folder
+from vrgcn.files.writing import check_utf8, check_writable, explained, make_folder
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.folder import check_free, claimed
 from vrgcn.runs.given import file_values

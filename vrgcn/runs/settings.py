@@ -111,7 +111,7 @@ class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
         chosen: the estimator that `auto` stood for when the run began; None: choose now
         """
         from vrgcn.runs.job import prepare
-        from vrgcn.targets.finding import find_target
+        from vrgcn.targets.opening import find_target
 
         settled = self.settled(graph)
         config = settled.train

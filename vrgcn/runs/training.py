@@ -13,16 +13,15 @@ from torch import nn
 
 from vrgcn.baselines.quick import quick_baseline
 from vrgcn.costs.choice import EXACT
-from vrgcn.costs.wording import cost_line, exact_advice
+from vrgcn.costs.epoch_cost import cost_line, exact_advice
 from vrgcn.data import find_dataset
 from vrgcn.data.opening import Opened
 from vrgcn.data.store import save_graph
 from vrgcn.engine.devices import find_device
 from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.wording import seconds_text
+from vrgcn.files.wording import print_note, printable, seconds_text
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.inference import MODEL

@@ -13,15 +13,14 @@ from difflib import get_close_matches
 import torch
 from torch import Tensor
 
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.edges import kept_entries
+from vrgcn.files.wording import counted
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
 from vrgcn.graph.pairs import EDGES, Pairs, PairTarget
 from vrgcn.graph.propagation import is_symmetric
-from vrgcn.graph.relations import Relation
+from vrgcn.graph.relations import Relation, kept_entries
 from vrgcn.graph.until import Until
 from vrgcn.graph.visible import until_then
 from vrgcn.pairs.negatives import drawn_negatives

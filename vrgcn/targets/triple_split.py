@@ -13,9 +13,8 @@ from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.graph.edges import kept_entries
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.relations import Relation, reverse_triple
+from vrgcn.graph.relations import Relation, kept_entries, reverse_triple
 from vrgcn.graph.relations import relation_name as name_of
 from vrgcn.graph.triples import RELATIONS, Triples
 from vrgcn.targets.mean_features import without_columns

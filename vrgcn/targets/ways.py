@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.wording import counted
 from vrgcn.graph.kept import Column, Columns
 from vrgcn.graph.until import Until, check_order, short, time_of
 from vrgcn.targets.spec import PAIR_RATIO, TargetSpec

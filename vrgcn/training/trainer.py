@@ -26,9 +26,8 @@ from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import diverged, finite_weights
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.monitor import Reading
-from vrgcn.training.optimizer import build_optimizer, clip_gradients
+from vrgcn.training.optimizer import Schedule, build_optimizer, clip_gradients
 from vrgcn.training.result import Stopped, TrainResult
-from vrgcn.training.schedule import Schedule
 from vrgcn.training.state import Epoch, Progress, TrainState
 from vrgcn.training.target import Target
 from vrgcn.training.weight_average import WeightAverage

@@ -11,8 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from vrgcn.files.printable import printable
-from vrgcn.files.wording import seconds_text
+from vrgcn.files.wording import printable, seconds_text
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.tasks.metrics import Metric
 from vrgcn.tuning.study import Tried

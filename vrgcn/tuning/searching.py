@@ -10,9 +10,9 @@ from typing import Any
 
 from vrgcn.engine.devices import find_device
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import print_note, printable
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import declarations
+from vrgcn.files.wording import print_note, printable
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import flatten, write_settings

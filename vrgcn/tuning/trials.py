@@ -19,7 +19,7 @@ from vrgcn.runs.building import build_network
 from vrgcn.runs.folder import BASELINES, CHECKPOINTS, CONFIG
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.job import Job, prepare
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.training.clock import Clock
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.state import Epoch

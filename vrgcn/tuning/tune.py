@@ -37,7 +37,7 @@ from vrgcn.runs.settings import (
     USUAL_TRAIN,
     Settings,
 )
-from vrgcn.targets.finding import find_target
+from vrgcn.targets.opening import find_target
 from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.targets.usual import with_usual
 from vrgcn.tasks import find_task

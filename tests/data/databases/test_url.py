@@ -8,7 +8,7 @@ import pytest
 
 from tests.messages import refused
 from vrgcn.data.databases.url import TableUrl, place
-from vrgcn.files.printable import has_password, without_password
+from vrgcn.files.wording import has_password, without_password
 
 
 def test_an_address_has_a_scheme_a_database_and_a_table_or_query() -> None:

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from vrgcn.data.databases import SCHEMES, check_scheme
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.printable import has_password, without_password
+from vrgcn.files.wording import has_password, without_password
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SQUEEZED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/(?!/)")

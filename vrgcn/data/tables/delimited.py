@@ -23,9 +23,9 @@ import pyarrow.csv as arrow_csv
 
 from vrgcn.data.tables.cell_limits import CELL_BYTES
 from vrgcn.data.tables.reading import check_columns, first_line, tidy_names
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 BLOCK = CELL_BYTES
 WIDE_BLOCK = 32 << 20  # for a table with many columns, so that a block holds many rows too

@@ -23,9 +23,9 @@ from vrgcn.data.tables.proposal import SAMPLE
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec, Tidying
 from vrgcn.data.tables.values import cell_bytes, comma_advice, is_text, to_numbers, to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, setting
+from vrgcn.files.wording import counted
 
 MOST_RELATIONS = 10_000  # each is a matrix of its own
 LOOKUP_ROWS = 2_000_000

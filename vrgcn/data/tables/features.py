@@ -19,10 +19,10 @@ from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.feature_files import FeatureFiles, FeatureRows, Features
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import Placeholder, setting
+from vrgcn.files.wording import counted
 
 UNKNOWN_NODE = "(not in the nodes table)"  # the feature that marks nodes that only edges name
 _CHUNK = 1 << 22

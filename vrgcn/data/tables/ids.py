@@ -14,9 +14,9 @@ from vrgcn.data.tables.problems import EXAMPLES, Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import Tidying
 from vrgcn.data.tables.values import to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 MOST_NODES = 2**31 - 1  # a pair of nodes and a direction then fit into 63 bits
 CHECKED_ROWS = 1 << 20  # rows after which ids are first checked for repetitions

@@ -39,7 +39,7 @@ from vrgcn.files.npy import map_array
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.kept import Column, ColumnKind, aligned, dtype_of
 from vrgcn.graph.sparse import CSR
-from vrgcn.graph.split_words import SPLIT_WORDS
+from vrgcn.graph.validation import SPLIT_WORDS
 
 Values = NDArray[Any]
 _MOST_CLASSES = 1 << 20

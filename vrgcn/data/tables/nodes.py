@@ -21,9 +21,9 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.splits import NONE, SplitReader, draw_split
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, setting
+from vrgcn.files.wording import counted
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.reading import Table
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.wording import counted
 
 EXAMPLES = 3  # rows shown for each problem of a column
 COLUMNS = 8  # columns shown that have the same problem

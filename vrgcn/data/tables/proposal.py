@@ -16,9 +16,9 @@ from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import cell_bytes, is_list
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 SAMPLE = 10_000  # rows; fewer if their cells are long
 SAMPLE_COLUMN = 32 << 20  # bytes of a column, which is copied several times

@@ -15,9 +15,9 @@ from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.labels import column_per_class, label_task
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.spec import ImportSpec
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 from vrgcn.tasks import find_task
 
 # Options that also apply to a later import, unless it is given others.

@@ -16,7 +16,7 @@ from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.values import is_missing, to_text
-from vrgcn.graph.split_words import SPLIT_WORDS
+from vrgcn.graph.validation import SPLIT_WORDS
 
 NONE = -1
 NO_SPLIT = "is none of train, val and test"  # the problem of a cell

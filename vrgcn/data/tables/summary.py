@@ -16,8 +16,7 @@ from vrgcn.data.tables.read_tables import Degrees, ReadKind, ReadRelation
 from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.telling import offers, two_kinds_in_one, used_by_kinds, used_in_one
 from vrgcn.data.tables.warnings import warnings
-from vrgcn.data.tables.wording import counted
-from vrgcn.files.printable import printable
+from vrgcn.files.wording import counted, printable
 from vrgcn.graph.kinds import ONE
 from vrgcn.graph.relations import relation_name
 from vrgcn.graph.validation import SPLITS

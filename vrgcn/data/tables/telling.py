@@ -14,8 +14,8 @@ from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.sources import OpenedTables
 from vrgcn.data.tables.spec import asked_task
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import COLUMN, setting
+from vrgcn.files.wording import counted
 from vrgcn.graph.edge_means import cannot_follow
 from vrgcn.tasks import find_task
 

@@ -15,8 +15,8 @@ from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.read_tables import ReadKind, ReadRelation
 from vrgcn.data.tables.sources import OpenedTables
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import COLUMN, SHARES, Placeholder, setting
+from vrgcn.files.wording import counted
 from vrgcn.tasks.spread import number_text
 
 ONE_CLASS = 0.95  # share of the labelled nodes

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vrgcn.files.printable import picture_text
+from vrgcn.files.wording import picture_text
 from vrgcn.pages.page import Page
 from vrgcn.pages.panels import INCHES, TEXT, plain_ticks, swatch
 from vrgcn.pages.runs.records import RunRecord, by_metric

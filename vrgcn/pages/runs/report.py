@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vrgcn.engine.devices import find_device, use_threads
-from vrgcn.files.destination import PAGES, check_out
+from vrgcn.files.writing import PAGES, check_out
 from vrgcn.pages.figures import check_figure
 from vrgcn.pages.page import Page
 from vrgcn.pages.runs.curves import show_curves, show_staleness

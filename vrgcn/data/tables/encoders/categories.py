@@ -28,10 +28,10 @@ from vrgcn.data.tables.encoders.encoder import (
 )
 from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.values import is_nothing, is_number, is_text, is_time, to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
-from vrgcn.graph.split_words import SPLIT_WORDS
+from vrgcn.files.wording import counted
+from vrgcn.graph.validation import SPLIT_WORDS
 
 NAMES = 0.9  # share of different cells above which they count as names
 # More features than this, of which at most this share is not 0, are stored sparse: they take less

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vrgcn.data.tables.values import is_list, is_nothing, is_number, is_text, to_numbers, to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 BRACKETS = "[]"  # in place of a delimiter: cells such as [1, 2] or ["a", "b"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from vrgcn.data.tables.encoders.encoder import Arrays, Encoder, drop_advice
 from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.overrides import Fill
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 MEDIAN_ROWS = 1 << 18  # the median of a longer column is taken over a sample of this size
 

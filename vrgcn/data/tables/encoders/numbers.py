@@ -15,8 +15,8 @@ from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.encoders.sample import MOSTLY, ColumnSample, share
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import comma_advice, is_nothing, is_number, to_numbers, to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 from vrgcn.tasks.spread import number_text
 
 EXACT = 2**24  # floats of 32 bits hold every whole number up to here

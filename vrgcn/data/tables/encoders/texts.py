@@ -29,9 +29,9 @@ from vrgcn.data.tables.encoders.reservoir import Reservoir
 from vrgcn.data.tables.encoders.sample import PROSE, ColumnSample, mean_words
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_text, is_time, to_text
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 SAMPLE = 50_000  # texts that the encoder learns from
 BUCKETS = 1 << 18  # number of buckets that words are hashed into

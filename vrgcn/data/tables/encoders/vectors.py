@@ -23,9 +23,9 @@ from vrgcn.data.tables.encoders.filling import FilledColumn, Filling
 from vrgcn.data.tables.encoders.sample import ColumnSample
 from vrgcn.data.tables.overrides import Fill
 from vrgcn.data.tables.values import to_numbers
-from vrgcn.data.tables.wording import counted
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
+from vrgcn.files.wording import counted
 
 
 class VectorColumn(FilledColumn):
