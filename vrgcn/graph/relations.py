@@ -1,6 +1,6 @@
 """Relations: edges from nodes of one kind to nodes of one kind, each with its reverse unless its
-edges lead one way only, as from the past to the future; and adjacency matrices from
-edges."""
+edges lead one way only, as from the past to the future; and adjacency matrices
+from edges."""
 
 from __future__ import annotations
 
