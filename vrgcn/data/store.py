@@ -64,6 +64,7 @@ from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.npy import map_array, map_opened
 from vrgcn.files.writing import new_folder
+from vrgcn.graph.dated import Dated
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
@@ -92,6 +93,7 @@ def save_graph(graph: Graph, path: str | Path) -> None:
             num_classes=graph.num_classes,
             task=graph.task,
             kept=kept_places(graph.kept),
+            dated=graph.dated,
         )
 
 
@@ -113,6 +115,7 @@ def write_meta(
     num_classes: int,
     task: str,
     kept: Sequence[KeptPlace] = (),
+    dated: Dated | None = None,
 ) -> None:
     """The last step: the user's ids, then `meta.json` about the arrays that are in the folder.
 
@@ -128,6 +131,7 @@ def write_meta(
         splits=dict.fromkeys(SPLITS, 0),
         classes=names.classes,
         features=names.features,
+        dated=dated,
         dtypes={},
         checksums={},
     )
@@ -174,7 +178,7 @@ def load_graph(path: Source, *, memory: Literal["ram", "disk"] = "ram") -> Graph
         relations_from(arrays, meta),
     )
     derived = derived_tables(path, meta) if memory == "disk" else None
-    return graph.replace(kept=kept_from(arrays, meta), derived=derived)
+    return graph.replace(kept=kept_from(arrays, meta), derived=derived, dated=meta.dated)
 
 
 def verify_graph(path: Source) -> None:

@@ -34,6 +34,7 @@ from vrgcn.files.kinds import (
 )
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import parse_json
+from vrgcn.graph.dated import Dated
 from vrgcn.graph.kept import COLUMN_KINDS, NODES, ColumnKind, dtype_of
 from vrgcn.graph.kinds import ONE, Kinds
 from vrgcn.graph.relations import Triple, relation_name
@@ -168,6 +169,7 @@ class Meta:
     labelled: whether there are labels
     splits: the size of each split
     classes, features: names of classes and of feature columns
+    dated: what is known of time; None if rows have no time of their own
     dtypes: NumPy's type of each array; checksums: of each file
     """
 
@@ -182,6 +184,7 @@ class Meta:
     splits: Mapping[str, int]
     classes: list[str] | None
     features: list[str] | None
+    dated: Dated | None
     dtypes: Mapping[str, str]
     checksums: Mapping[str, str]
 
@@ -200,6 +203,7 @@ class Meta:
                 KeptPlace(**column | {"classes": tuple(column["classes"])})
                 for column in entries["kept"]
             ),
+            dated=None if entries["dated"] is None else Dated.read(entries["dated"]),
             **{name: entries[name] for name in _PLAIN},
         )
 
@@ -222,6 +226,7 @@ class Meta:
             "relations": [asdict(relation) for relation in self.relations],
             "blocks": [asdict(block) for block in self.blocks],
             "kept": [asdict(column) | {"classes": list(column.classes)} for column in self.kept],
+            **({} if self.dated is None else {"dated": self.dated.entries()}),
             **{name: getattr(self, name) for name in _PLAIN},
         }
 
@@ -321,6 +326,7 @@ def read_meta(folder: OpenFolder) -> Meta:
             f"{file} is damaged, or was changed by hand: its checksum is another; save the graph "
             "again"
         )
+    entries.setdefault("dated", None)
     check_kinds(str(file), entries, _KINDS)
     names = [kind["name"] for kind in entries["kinds"]]
     _refuse(file, _wrong_names(names, entries["target"]))
@@ -328,6 +334,7 @@ def read_meta(folder: OpenFolder) -> Meta:
     _refuse(file, _wrong_relations(meta))
     _refuse(file, _wrong_features(meta))
     _refuse(file, _wrong_kept(meta))
+    _refuse(file, _wrong_dated(meta))
     _refuse(file, _wrong_labels(meta))
     return meta
 
@@ -396,6 +403,21 @@ def _wrong_kept(meta: Meta) -> dict[str, bool]:
     }
 
 
+def _wrong_dated(meta: Meta) -> dict[str, bool]:
+    dated = meta.dated
+    if dated is None:
+        return {}
+    dates = {(column.owner, column.name) for column in meta.kept if column.kind == "date"}
+    relations = {relation_name(each.triple) for each in meta.relations}
+    named = {name for path in dated.paths for name in path.relations}
+    return {
+        "dated: the rows are no kind that has a time": dated.rows not in dated.times,
+        "dated: a time is no kept column of dates": not dates.issuperset(dated.times.items()),
+        "dated: a path names a relation that is not there": not named <= relations,
+        "dated: the past targets are no kind": dated.past not in (None, *meta.kinds.names),
+    }
+
+
 def _wrong_labels(meta: Meta) -> dict[str, bool]:
     return {
         "numbers have no classes": not find_task(meta.task).has_classes and meta.num_classes != 0,
@@ -433,6 +455,7 @@ _KINDS = {
     "kept": objects_of(
         owner=_NAMED, name=_NAMED, kind=one_of(*COLUMN_KINDS), classes=list_of(TEXT)
     ),
+    "dated": or_null(Kind(Dated.reads, "what a graph knows of time")),
     "task": Kind(is_task, f"one of {', '.join(TASKS)}, or a task of an installed plug-in"),
     "num_classes": COUNT,
     "labelled": FLAG,

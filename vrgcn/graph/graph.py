@@ -29,6 +29,7 @@ from vrgcn.graph.validation import (
 from vrgcn.tasks import find_task, implied_task
 
 if TYPE_CHECKING:
+    from vrgcn.graph.dated import Dated
     from vrgcn.graph.kept import Column
     from vrgcn.graph.mapped import Derived
     from vrgcn.graph.scaling import Scaling
@@ -73,6 +74,9 @@ class Graph:
     and "nodes" in a graph of one table, and then by their own name. Edges have them in the order
     of the adjacency's entries; empty where none were given.
 
+    A graph of rows with a time of their own has `dated`: when its nodes became known, and which
+    facts a row sees (graph/dated.py); None in every other graph.
+
     A graph whose nodes are split by time (`split_by_time`) has `visible`, the edges that training
     sees; None where the split hides no edges of itself.
 
@@ -95,6 +99,7 @@ class Graph:
     scaling: Scaling | None = None
     derived: Derived | None = None
     sums: tuple[Tensor, Tensor] | None = None
+    dated: Dated | None = None
     visible: Visible | None = None
     pairs: Pairs | None = None
     triples: Triples | None = None

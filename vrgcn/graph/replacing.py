@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Parts = dict[str, Any]
 _FREE = (
     *("names", "num_classes", "task"),
-    *("kept", "scaling", "derived", "sums", "visible"),
+    *("kept", "scaling", "dated", "derived", "sums", "visible"),
 )
 
 

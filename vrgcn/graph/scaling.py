@@ -13,6 +13,7 @@ from torch import Tensor
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.block import Block
 from vrgcn.graph.blocks import Blocks
+from vrgcn.graph.dated import later_nodes
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell, zeros
 from vrgcn.graph.sparse import CSR, full_precision, in_blocks, is_dense, is_sparse, with_values
@@ -175,10 +176,11 @@ class Scaling:
 
 
 def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
-    """The graph with its features scaled, and the scaling, learned from its training nodes."""
+    """The graph with its features scaled, and the scaling, learned from its training nodes, and of
+    kinds without any from what is no later than they are."""
     if not graph.num_features:  # kinds without features
         return graph, Scaling()
-    hidden = torch.cat([graph.val, graph.test])
+    hidden = torch.cat([graph.val, graph.test, later_nodes(graph)])
     scaling = Scaling.fit(kind, graph.features, graph.train, hidden)
     return scaling.apply_to(graph), scaling
 
