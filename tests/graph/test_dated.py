@@ -11,12 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vrgcn import Graph
-from vrgcn.graph.dated import DAY, NEVER, Asked, Dated, Lookback, Path, Timeline, later_nodes
+from vrgcn.graph.dated import (
+    DAY,
+    NEVER,
+    Dated,
+    FactPath,
+    Lookback,
+    TimedRows,
+    Timeline,
+    later_nodes,
+)
 from vrgcn.graph.kept import Column
 from vrgcn.graph.scaling import scale_graph
 
-PATH = Path("result", "driver-of-row", "driver-of-result", {"result-last-row": 1})
-TEAM = Path(
+PATH = FactPath("result", "driver-of-row", "driver-of-result", {"result-last-row": 1})
+TEAM = FactPath(
     *("team", "driver-of-row", "team-of-result", {"result-last_by_team-row": 2}),
     by=(("driver-of-result", "team-of-result"),),
 )
@@ -32,9 +41,9 @@ def lookback(levels: np.ndarray | None = None) -> Lookback:
     return Lookback(EDGES.__getitem__, time, levels)
 
 
-def asked(days: list[float], drivers: list[int], levels: list[int] | None = None) -> Asked:
+def asked(days: list[float], drivers: list[int], levels: list[int] | None = None) -> TimedRows:
     own = None if levels is None else np.array(levels, np.int8)
-    return Asked(np.array(days) * DAY, {"driver-of-row": np.array(drivers)}, own)
+    return TimedRows(np.array(days) * DAY, {"driver-of-row": np.array(drivers)}, own)
 
 
 def test_a_row_sees_facts_of_its_time_and_none_that_is_later() -> None:

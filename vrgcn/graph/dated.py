@@ -39,7 +39,7 @@ _LONG_AGO = 36_525.0  # days since the last fact where there is none
 
 
 @dataclass(frozen=True)
-class Path:
+class FactPath:
     """A way from a row to facts.
 
     name: of its features
@@ -81,7 +81,7 @@ class Dated:
 
     rows: str
     times: Mapping[str, str]
-    paths: tuple[Path, ...] = ()
+    paths: tuple[FactPath, ...] = ()
     past: str | None = None
     known_after: float | None = None
 
@@ -123,7 +123,7 @@ class Dated:
     @classmethod
     def read(cls, entries: Mapping[str, Any]) -> Self:
         paths = (
-            Path(**path | {"by": tuple((one, other) for one, other in path["by"])})
+            FactPath(**path | {"by": tuple((one, other) for one, other in path["by"])})
             for path in entries["paths"]
         )
         return cls(**{**entries, "paths": tuple(paths)})
@@ -138,11 +138,11 @@ def later_nodes(graph: Graph) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Asked:
+class TimedRows:
     """Rows that look back.
 
     times: (rows,)
-    entities: (rows,) the entity of each row, -1 if there is none, by the relation of `Path.entity`
+    entities: (rows,) the entity of each row, -1 if there is none, by `FactPath.entity`
     levels: (rows,) 0 of training, 1 of validation, 2 of the test: a row sees no target of a later
         split; None if all may be seen
     """
@@ -198,7 +198,7 @@ class Lookback:
 
     edges: returns the sources and the targets of a relation's edges, by ascending targets
     time: (nodes,)
-    levels: (nodes,) the split of each past target, as in `Asked`; None if rows may see all
+    levels: (nodes,) the split of each past target, as in `TimedRows`; None if rows may see all
     """
 
     edges: Callable[[str], Pairs]
@@ -217,7 +217,7 @@ class Lookback:
 
         return Lookback(edges, graph.dated.moments(graph).numpy())
 
-    def seen(self, path: Path, asked: Asked) -> Seen:
+    def seen(self, path: FactPath, asked: TimedRows) -> Seen:
         """The facts that rows see on a path."""
         entities = self._reached(path, asked)
         parts = []
@@ -227,7 +227,7 @@ class Lookback:
         return Seen(asked.times, parts)
 
     def _by_level(
-        self, asked: Asked, some: NDArray[np.bool_]
+        self, asked: TimedRows, some: NDArray[np.bool_]
     ) -> Iterator[tuple[Int64s, int | None]]:
         if self.levels is None or asked.levels is None:
             yield np.flatnonzero(some), None
@@ -235,7 +235,7 @@ class Lookback:
         for level in np.unique(asked.levels):
             yield np.flatnonzero(some & (asked.levels == level)), int(level)
 
-    def _reached(self, path: Path, asked: Asked) -> Int64s:
+    def _reached(self, path: FactPath, asked: TimedRows) -> Int64s:
         """(rows,) the entity whose facts are seen; -1 if there is none."""
         entities = asked.entities[path.entity]
         if not path.by:
