@@ -19,14 +19,19 @@ from vrgcn.baselines.estimator import Remembered
 from vrgcn.baselines.label_propagation import LabelPropagation, fit_label_propagation
 from vrgcn.baselines.link import Link, fit_link
 from vrgcn.baselines.logistic import Logistic, fit_logistic
-from vrgcn.baselines.perceptron import Perceptron, fit_perceptron
+from vrgcn.baselines.perceptron import Perceptron, RelationPerceptron, fit_perceptron
 from vrgcn.baselines.problem import Problem
-from vrgcn.baselines.trees import Trees, fit_trees
+from vrgcn.baselines.relation_linear import RelationLinear
+from vrgcn.baselines.trees import RelationTrees, Trees, fit_trees
+from vrgcn.graph.graph import Graph
 
 BASELINES: dict[str, type[Baseline]] = {
     "logistic": Logistic,
     "trees": Trees,
     "perceptron": Perceptron,
+    "relation-linear": RelationLinear,
+    "relation-trees": RelationTrees,
+    "relation-perceptron": RelationPerceptron,
     "link": Link,
     "label-propagation": LabelPropagation,
     "remembered": Remembered,
@@ -41,12 +46,19 @@ class Recipe:
     words: what it is, for the leaderboard
     packages: import names, any one of which `fit` needs; empty where it needs none
     smooth: True if its predictions are corrected and smoothed (inference/fitting.py)
+    labels: True if it reads labels of neighbours, or who they are, over all relations at once
     """
 
     fit: Callable[[Problem], Baseline]
     words: str
     packages: tuple[str, ...] = ()
     smooth: bool = False
+    labels: bool = False
+
+    def suits(self, graph: Graph) -> bool:
+        """False if it needs labels of neighbours and no edge leaves the kind with labels."""
+        ends = [part.source for part in graph.relations.values()]
+        return graph.target is None or graph.target in ends or not (self.labels or self.smooth)
 
     @property
     def available(self) -> bool:
@@ -61,7 +73,7 @@ _trees = partial(fit_trees, hops=2)
 # In the order in which they are fitted: where time is short, those that come first count. Recipes
 # of one `fit` share what it returns.
 RECIPES: dict[str, Recipe] = {
-    "labels": Recipe(fit_label_propagation, "labels, spread along the edges"),
+    "labels": Recipe(fit_label_propagation, "labels, spread along the edges", labels=True),
     "mlp-2": Recipe(_perceptron, "perceptron, of two hops"),
     "smoothed-mlp": Recipe(
         _perceptron, "perceptron of two hops, corrected and smoothed", smooth=True
@@ -70,12 +82,15 @@ RECIPES: dict[str, Recipe] = {
         partial(fit_trees, hops=2, tables=True),
         "boosted trees, of two hops, links and labels",
         _TREES,
+        labels=True,
     ),
     "mlp-tables": Recipe(
-        partial(fit_perceptron, hops=2, tables=True), "perceptron, of two hops, links and labels"
+        partial(fit_perceptron, hops=2, tables=True),
+        "perceptron, of two hops, links and labels",
+        labels=True,
     ),
     "linear": Recipe(partial(fit_logistic, hops=0), "linear, of a node's own features"),
-    "link": Recipe(fit_link, "linear, of who the neighbours are"),
+    "link": Recipe(fit_link, "linear, of who the neighbours are", labels=True),
     "trees-2": Recipe(_trees, "boosted trees, of two hops", _TREES),
     "linear-2": Recipe(_linear, "linear, of two hops"),
     "smoothed": Recipe(_linear, "linear of two hops, corrected and smoothed", smooth=True),

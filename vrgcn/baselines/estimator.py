@@ -1,8 +1,9 @@
 """A scikit-learn estimator of the user's as a baseline.
 
-The estimator is fitted on [X, P X, P P X, log(1 + degree)] of the training nodes (`HopInputs`). Its
-parts are unknown here, and nothing is pickled: its outputs for the nodes of the graph are kept, in
-a table under their ids. Other nodes are refused.
+The estimator is fitted on [X, P X, P P X, log(1 + degree)] of the training nodes (`HopInputs`), or
+on averages over each relation (`RelationInputs`). Its parts are unknown here, and nothing is
+pickled: its outputs for the nodes of the graph are kept, in a table under their ids. Other nodes
+are refused.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import torch
 from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline
-from vrgcn.baselines.hop_inputs import fit_inputs
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import exact_rows, fit_columns
 from vrgcn.files.kinds import POSITIVE
 from vrgcn.files.mistakes import InputError
 from vrgcn.models.node_table import NodeTable
@@ -54,18 +55,20 @@ def fit_estimator(problem: Problem, estimator: Any) -> Remembered:
     from sklearn.base import clone
 
     graph, task = problem.graph, problem.task
-    _, rows = fit_inputs(problem, 2, tables=False)
+    columns = fit_columns(problem, 2)
     fitted = clone(estimator)
-    labels = problem.labels.numpy()
-    inputs = rows.numpy()
-    fitted.fit(inputs[graph.train.numpy()], labels)
+    fitted.fit(columns.train.numpy(), problem.labels[columns.places].numpy())
+    kind = graph.kinds.target
+    own = torch.arange(graph.num_nodes) if kind is None else graph.kinds.nodes(kind)
+    inputs = exact_rows(columns.inputs, graph, own).numpy()
     if task.has_classes:
         outputs = task.from_shares(_probabilities(fitted, inputs, problem))
     else:
         outputs = torch.from_numpy(np.asarray(fitted.predict(inputs), np.float64)).view(-1, 1)
     model = Remembered(graph.num_features, problem.outputs, graph.num_nodes)
-    marks = outputs.new_ones(len(outputs), 1)
-    model.known.set(torch.cat([outputs, marks], dim=1).to(graph.dtype))
+    known = torch.zeros(graph.num_nodes, problem.outputs + 1, dtype=graph.dtype)
+    known[own] = torch.cat([outputs, outputs.new_ones(len(outputs), 1)], dim=1).to(graph.dtype)
+    model.known.set(known)
     model.fill("unit", torch.zeros((), dtype=graph.dtype))
     return model
 

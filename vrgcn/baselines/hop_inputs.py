@@ -48,6 +48,7 @@ class HopInputs(nn.Module):
     known: nodes of the graph that it was fitted on
     """
 
+    propagation = "adjacency"
     weights: Tensor
     projection: Tensor
     mean: Tensor

@@ -21,6 +21,8 @@ from torch import Tensor
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
 from vrgcn.baselines.hop_inputs import column_weights, mostly_zero, row_lengths
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import reads_relations
+from vrgcn.baselines.relation_linear import fit_relation_linear
 from vrgcn.baselines.solving import Outputs, System, fit_best
 from vrgcn.files.kinds import COUNT, POSITIVE, one_of
 from vrgcn.graph.sparse import (
@@ -107,8 +109,13 @@ def _binary(x: Tensor, *, everywhere: bool) -> Tensor:
 
 
 def fit_logistic(problem: Problem, hops: int) -> Baseline:
-    """The linear model of a problem. Statistics of features are those of the training nodes."""
+    """The linear model of a problem. Statistics of features are those of the training nodes.
+
+    In a graph of several kinds each relation has weights of its own (relation_linear.py).
+    """
     problem.check_features()
+    if reads_relations(problem.graph):
+        return fit_relation_linear(problem, hops)
     x = problem.graph.features
     size = x.shape[0] * x.shape[1] * (hops + 1)
     system = _kept if is_dense(x) and size <= _LARGEST else _by_products

@@ -1,4 +1,5 @@
-"""A perceptron on the columns of `HopInputs`: one hidden layer, trained for a few seconds.
+"""A perceptron on the columns of `HopInputs` or `RelationInputs`: one hidden layer, trained for a
+few seconds.
 
     outputs = W2 dropout(relu(norm(W1 dropout(inputs) + b1))) + b2
 
@@ -15,8 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline
-from vrgcn.baselines.hop_inputs import INPUTS, HopInputs, fit_inputs
+from vrgcn.baselines.hop_inputs import INPUTS, HopInputs
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import INPUTS as RELATION_INPUTS
+from vrgcn.baselines.relation_inputs import RelationInputs, fit_columns
 from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.models.optimizers import uncompiled
 
@@ -37,17 +40,35 @@ class Perceptron(Baseline):
         **dict.fromkeys(INPUTS, COUNT),
     }
 
-    def __init__(self, in_features: int, classes: int, *, hidden: int, **inputs: int) -> None:
+    def __init__(self, in_features: int, classes: int, *, hidden: int, **inputs: Any) -> None:
         super().__init__(in_features=in_features, classes=classes, hidden=hidden, **inputs)
-        self.inputs = HopInputs(in_features, classes, **inputs)
+        self.inputs = self._made(in_features, classes, inputs)
         shapes = ((self.inputs.columns, hidden), *3 * ((hidden,),), (hidden, classes), (classes,))
         for name, shape in zip(_NAMES, shapes, strict=True):
             self.make(name, *shape)
+
+    def _made(
+        self, in_features: int, classes: int, inputs: dict[str, Any]
+    ) -> HopInputs | RelationInputs:
+        return HopInputs(in_features, classes, **inputs)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         rows = self.inputs(x, propagate)
         scaled: Tensor = self.output_scale(_outputs(rows, [getattr(self, n) for n in _NAMES]))
         return scaled
+
+
+class RelationPerceptron(Perceptron):
+    """kinds, narrow, relations, target, hops: see `RelationInputs`; hidden: width"""
+
+    propagation = "mean"
+    kinds: ClassVar = {
+        **dict.fromkeys(("in_features", "classes", "hidden"), POSITIVE),
+        **RELATION_INPUTS,
+    }
+
+    def _made(self, in_features: int, classes: int, inputs: dict[str, Any]) -> RelationInputs:
+        return RelationInputs(**inputs)
 
 
 def _outputs(
@@ -72,16 +93,18 @@ def fit_perceptron(problem: Problem, hops: int = 2, *, tables: bool = False) -> 
     tables: it reads singular vectors of the adjacency matrix and labels of neighbours too
     """
     graph = problem.graph
-    inputs, rows = fit_inputs(problem, hops, tables=tables)
-    model = Perceptron(graph.num_features, problem.outputs, hidden=_HIDDEN, **inputs.arguments)
+    columns = fit_columns(problem, hops, tables=tables)
+    inputs, train, val = columns.inputs, columns.train, columns.val
+    labels = problem.labels[columns.places]
+    kind = RelationPerceptron if isinstance(inputs, RelationInputs) else Perceptron
+    model = kind(graph.num_features, problem.outputs, hidden=_HIDDEN, **inputs.arguments)
     model.inputs = inputs
     problem.criterion().prepare(model)
     generator = torch.Generator().manual_seed(problem.seed)
-    weights = [w.requires_grad_() for w in _drawn(model, rows.dtype, generator)]
-    train, val, labels = rows[graph.train], rows[graph.val], problem.labels
+    weights = [w.requires_grad_() for w in _drawn(model, train.dtype, generator)]
     size = min(_BATCH[1], max(_BATCH[0], len(train) // 8))
     steps = -(-len(train) // size)
-    work = 3 * len(train) * _HIDDEN * (rows.shape[1] + problem.outputs)
+    work = 3 * len(train) * _HIDDEN * (train.shape[1] + problem.outputs)
     epochs = int(min(_EPOCHS, max(5, _WORK / work)))
     optimizer = uncompiled(torch.optim.AdamW)(weights, lr=_RATE, weight_decay=_DECAY)
     criterion, average, step = problem.criterion(), [w.detach().clone() for w in weights], 0

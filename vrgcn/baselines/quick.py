@@ -8,10 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import torch
-
 from vrgcn.baselines.logistic import fit_logistic
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import exact_rows
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import num_entries
 from vrgcn.tasks.metrics import LabelMetric
@@ -50,10 +49,10 @@ def quick_baseline(graph: Graph, metric: LabelMetric) -> Quick | None:
         if _work(graph, hops, problem.outputs) > _WORK:
             continue
         model = fit_logistic(problem, hops)
-        with torch.no_grad():
-            outputs = model(graph.features.to(graph.dtype), problem.propagate)
         scores = [
-            metric.compute(outputs[nodes], graph.labels[nodes]) if len(nodes) else None
+            metric.compute(exact_rows(model, graph, nodes), graph.labels[nodes])
+            if len(nodes)
+            else None
             for nodes in (graph.val, graph.test)
         ]
         val, test = scores

@@ -1,4 +1,5 @@
-"""Boosted trees on the columns of `HopInputs`: a node's features, its neighbours' averages, ....
+"""Boosted trees on the columns of `HopInputs` or, of graphs with several kinds, `RelationInputs`: a
+node's features, its neighbours' averages, ....
 
 The trees are grown by LightGBM, or by scikit-learn where that is not installed, until the score on
 the validation nodes has not improved for some rounds. Then they are tensors: for each node of each
@@ -29,8 +30,10 @@ from vrgcn.baselines.boosting import (
     joined,
     rounded_down,
 )
-from vrgcn.baselines.hop_inputs import INPUTS, HopInputs, fit_inputs
+from vrgcn.baselines.hop_inputs import INPUTS, HopInputs
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import INPUTS as RELATION_INPUTS
+from vrgcn.baselines.relation_inputs import RelationInputs, fit_columns
 from vrgcn.files.kinds import COUNT, POSITIVE
 from vrgcn.files.mistakes import InputError
 
@@ -66,7 +69,7 @@ class Trees(Baseline):
         rounds: int,
         nodes: int,
         depth: int,
-        **inputs: int,
+        **inputs: Any,
     ) -> None:
         super().__init__(
             in_features=in_features,
@@ -77,13 +80,18 @@ class Trees(Baseline):
             **inputs,
         )
         self.depth = depth
-        self.inputs = HopInputs(in_features, classes, **inputs)
+        self.inputs = self._made(in_features, classes, inputs)
         shape = (rounds, classes, nodes)
         self.make("threshold", *shape)
         self.make("value", *shape)
         self.make("start", classes)
         self.register_buffer("feature", torch.zeros(shape, dtype=torch.int32))
         self.register_buffer("branches", torch.zeros((*shape, 2), dtype=torch.int32))
+
+    def _made(
+        self, in_features: int, classes: int, inputs: dict[str, Any]
+    ) -> HopInputs | RelationInputs:
+        return HopInputs(in_features, classes, **inputs)
 
     def check_tensors(self) -> None:
         for name, most in (("feature", self.inputs.columns), ("branches", self.threshold.shape[2])):
@@ -112,6 +120,20 @@ class Trees(Baseline):
         return self.value.flatten()[at].double().view(len(rows), rounds, width).sum(1)
 
 
+class RelationTrees(Trees):
+    """kinds, narrow, relations, target, hops: see `RelationInputs`; others: as in `Trees`"""
+
+    propagation = "mean"
+    kinds: ClassVar = {
+        **dict.fromkeys(("in_features", "classes", "rounds", "nodes"), POSITIVE),
+        **RELATION_INPUTS,
+        "depth": COUNT,
+    }
+
+    def _made(self, in_features: int, classes: int, inputs: dict[str, Any]) -> RelationInputs:
+        return RelationInputs(**inputs)
+
+
 def fit_trees(problem: Problem, hops: int, *, tables: bool = False) -> Trees:
     """The trees of a problem, by LightGBM or scikit-learn.
 
@@ -120,19 +142,21 @@ def fit_trees(problem: Problem, hops: int, *, tables: bool = False) -> Trees:
     if not tables:
         problem.check_features()
     graph = problem.graph
-    inputs, rows = fit_inputs(problem, hops, tables=tables)
-    forest = grow(problem, rows[graph.train], rows[graph.val])
+    columns = fit_columns(problem, hops, tables=tables)
+    labels = problem.labels[columns.places]
+    forest = grow(problem, columns.train, columns.val, labels)
     rounds, _, nodes = forest.feature.shape
-    model = Trees(
+    kind = RelationTrees if isinstance(columns.inputs, RelationInputs) else Trees
+    model = kind(
         graph.num_features,
         problem.outputs,
         rounds=rounds,
         nodes=nodes,
         depth=forest.depth,
-        **inputs.arguments,
+        **columns.inputs.arguments,
     )
     problem.criterion().prepare(model)
-    model.inputs = inputs
+    model.inputs = columns.inputs
     model.fill("threshold", rounded_down(forest.threshold, graph.dtype))
     model.fill("value", forest.value.to(graph.dtype))
     model.fill("start", forest.start.to(graph.dtype))
@@ -140,13 +164,14 @@ def fit_trees(problem: Problem, hops: int, *, tables: bool = False) -> Trees:
     return model
 
 
-def grow(problem: Problem, train: Tensor, val: Tensor) -> Forest:
+def grow(problem: Problem, train: Tensor, val: Tensor, labels: Tensor) -> Forest:
     """Trees up to the round after which the validation nodes score best.
 
-    train, val: (nodes, columns) of the training and the validation nodes
+    train, val: (nodes, columns) of training nodes and of the validation nodes
+    labels: of these training nodes
     """
-    some = problem.sample(problem.graph.train, _MOST_ROWS)
-    boosters = _boosters(problem, train[some].numpy(), problem.labels[some])
+    some = problem.sample(labels, _MOST_ROWS)
+    boosters = _boosters(problem, train[some].numpy(), labels[some])
     work = len(some) * train.shape[1] * problem.outputs
     most = int(min(_ROUNDS, max(_ROUND, _WORK / work)))
     rows, scale = val.numpy(), problem.output_scale()

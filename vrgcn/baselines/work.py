@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 from vrgcn.baselines.hop_inputs import COMPONENTS, SPECTRAL, WIDEST
 from vrgcn.baselines.problem import Problem
+from vrgcn.baselines.relation_inputs import empty_inputs, reads_relations
 from vrgcn.baselines.solving import compared_in_full
+from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import is_dense, num_entries
 
 _PASSES, _SPREADS = 300, 30  # over all inputs, by a linear fit; along all edges, by labels
@@ -25,7 +27,7 @@ def fit_seconds(name: str, problem: Problem) -> float:
     """Return about how long a recipe takes; infinity for one that is not known."""
     graph, outputs = problem.graph, problem.outputs
     train, entries, edges = len(graph.train), num_entries(graph.features), graph.num_edges
-    columns = 3 * (COMPONENTS if graph.num_features > WIDEST else graph.num_features) + 1
+    columns = _columns(graph)
     more = columns + SPECTRAL + 2 * outputs
     smooth = _SPREADS * 5 * edges * outputs / _PRODUCTS
 
@@ -34,6 +36,8 @@ def fit_seconds(name: str, problem: Problem) -> float:
         return fits * _PASSES * outputs * work / speed
 
     def linear(hops: int) -> float:
+        if reads_relations(graph):
+            return solved(train * (columns if hops else columns // 3), _DENSE)
         if is_dense(graph.features):  # [X, P X, P P X] of the training nodes is kept
             return solved((hops + 1) * entries * train / graph.num_nodes, _DENSE)
         return solved((hops + 1) * entries + hops * edges, _PRODUCTS)
@@ -60,6 +64,13 @@ def fit_seconds(name: str, problem: Problem) -> float:
     if name in inner:
         return known[inner[name]] + smooth
     return known.get(name, float("inf"))
+
+
+def _columns(graph: Graph) -> int:
+    """Return how many columns a baseline of two hops reads."""
+    if reads_relations(graph):
+        return empty_inputs(graph, 2).columns
+    return 3 * (COMPONENTS if graph.num_features > WIDEST else graph.num_features) + 1
 
 
 def cheap_first(names: Iterable[str], problem: Problem) -> list[str]:

@@ -23,7 +23,7 @@ from vrgcn.engine.passes import PassEnded
 from vrgcn.engine.plan import Relation
 from vrgcn.engine.propagate import Propagate
 from vrgcn.engine.trace import Trace, set_mode
-from vrgcn.graph.propagation import Propagation, chunks
+from vrgcn.graph.propagation import Propagation, chunks, with_neighbours
 from vrgcn.graph.relations import Schema
 from vrgcn.graph.sparse import CSR, scale_rows
 
@@ -96,6 +96,18 @@ def sweep(
         with torch.no_grad(), set_mode(model, training=False, norms=False):
             swept = _forward(model, setup, chunk, tables, stop, keep_averages, rows)
         yield swept
+
+
+def needed_nodes(setup: SweepSource, nodes: Tensor, stop: int | None = None) -> list[Tensor]:
+    """The nodes of each sweep, first to last: each includes the neighbours of the next.
+
+    stop: as in `sweep`
+    """
+    evaluation, needed = setup.evaluation, [nodes]
+    last = evaluation.depth if stop is None else stop
+    for _ in range(last - evaluation.first_table):
+        needed.append(with_neighbours(needed[-1], *setup.P.values()))
+    return needed[::-1]
 
 
 def fill_tables(

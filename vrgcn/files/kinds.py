@@ -77,4 +77,12 @@ def objects_of(optional: Mapping[str, Kind] | None = None, /, **kinds: Kind) -> 
     return list_of(Kind(good, f"an object of {', '.join(kinds)}"))
 
 
+SIZES = Kind(
+    lambda value: isinstance(value, dict) and all(map(is_count, value.values())),
+    "an object of whole numbers",
+)
+TRIPLES = Kind(
+    lambda v: isinstance(v, list) and all(isinstance(r, list) and len(r) == 3 for r in v),
+    "a list of source kind, relation and target kind",
+)
 NAMES = or_null(Kind(list_of(TEXT).good, "a list of names"))

@@ -93,6 +93,11 @@ class Dated:
             found[span.start : span.stop] = graph.kept[kind][column].values.nan_to_num(NEVER)
         return found
 
+    def later(self, graph: Graph) -> Tensor:
+        """(nodes,) bool: whether a node became known after the last training row."""
+        moments = self.moments(graph)
+        return moments > moments[graph.train].max() if len(graph.train) else moments > ALWAYS
+
     def entries(self) -> dict[str, Any]:
         """JSON values from which `read` makes the same."""
         paths = [
@@ -301,3 +306,10 @@ class Seen:
             since = (self.times[own] - timeline.last_times(first, end)) / DAY
             days[own] = np.minimum(since, _LONG_AGO)
         return np.log1p(np.stack([counts, days], axis=1)).astype(np.float32)
+
+
+def known_nodes(graph: Graph) -> Tensor:
+    """The nodes that statistics of features may learn from, ascending: the training nodes, and
+    those of other kinds that were known by the last training row."""
+    seen = graph.seen
+    return seen if graph.dated is None else seen[~graph.dated.later(graph)[seen]]

@@ -21,7 +21,9 @@ from vrgcn.files.kinds import (
     NAMES,
     OBJECT,
     POSITIVE,
+    SIZES,
     TEXT,
+    TRIPLES,
     Kind,
     check_kinds,
     one_of,
@@ -296,10 +298,6 @@ _ARGUMENTS = {
     "norm": one_of("auto", *NORMS),
     "jumping": one_of(*JUMPING),
 }
-_COUNTS = Kind(
-    lambda v: isinstance(v, dict) and all(type(n) is int and n >= 0 for n in v.values()),
-    "an object of whole numbers",
-)
 _RELATIONAL = {
     **{
         name: kind
@@ -307,12 +305,9 @@ _RELATIONAL = {
         if name in signature(RelationalModel).parameters
     },
     "layers": COUNT,
-    "kinds": _COUNTS,
-    "rows": _COUNTS,
-    "relations": Kind(
-        lambda v: isinstance(v, list) and all(isinstance(r, list) and len(r) == 3 for r in v),
-        "a list of source kind, relation and target kind",
-    ),
+    "kinds": SIZES,
+    "rows": SIZES,
+    "relations": TRIPLES,
     "target": Kind(
         lambda v: (
             isinstance(v, str) or (isinstance(v, list) and all(isinstance(k, str) for k in v))

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from vrgcn.engine.history import exact_tables
 from vrgcn.engine.setup import Setup, set_up
-from vrgcn.engine.sweeps import fill_tables, sweep
+from vrgcn.engine.sweeps import fill_tables, needed_nodes, sweep
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
-from vrgcn.graph.propagation import PropagationLike, with_neighbours
+from vrgcn.graph.propagation import PropagationLike
 from vrgcn.graph.trained_on import find_trained_on
 from vrgcn.inference.node_tables import on_nodes
 
@@ -147,15 +147,12 @@ class ExactSweeps(Outputs):
 
     def _needed(self, nodes: Tensor | None, layer: int | None) -> list[Tensor]:
         """The nodes of each sweep, first to last: each includes the neighbours of the next."""
+        if nodes is not None:
+            return needed_nodes(self.setup, nodes, layer)
         evaluation = self.setup.evaluation
         last = evaluation.depth if layer is None else layer
         sweeps = max(last - evaluation.first_table, 0) + 1
-        if nodes is None:
-            return [torch.arange(self.setup.graph.num_nodes)] * sweeps
-        needed = [nodes]
-        for _ in range(sweeps - 1):
-            needed.append(with_neighbours(needed[-1], *self.setup.P.values()))
-        return needed[::-1]
+        return [torch.arange(self.setup.graph.num_nodes)] * sweeps
 
 
 def sweep_module(

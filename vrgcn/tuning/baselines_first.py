@@ -24,6 +24,8 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
 
     own: the user's, by name; they come first
     """
+    graph, seed = session.untested, session.search.given.train.seed
+    names = [name for name in names if RECIPES[name].suits(graph)]
     missing = [name for name in names if not RECIPES[name].available]
     if missing:
         session.on_note(
@@ -37,7 +39,6 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
             late = limit is not None and session.clock.used >= SHARE * limit
             return late or stop.signal is not None
 
-        graph, seed = session.untested, session.search.given.train.seed
         fitted = graph if graph.visible is None else past_of(graph, seed)
         problem = Problem.of(fitted, session.metric, seed, over)
         for name in [*own, *cheap_first(names, problem)]:
