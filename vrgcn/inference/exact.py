@@ -187,9 +187,9 @@ def _check_weights(where: str, weights: Tensors, wanted: Tensors) -> None:
             kind = "floating-point numbers" if floating else own.dtype
             raise InputError(f"{where}: {name} holds {found.dtype}, not {kind}")
     numbers = {name: value for name, value in weights.items() if value.is_floating_point()}
-    dtypes = {value.dtype for name, value in numbers.items() if name not in _SCALE}
+    dtypes = sorted({str(value.dtype) for name, value in numbers.items() if name not in _SCALE})
     if len(dtypes) > 1:
-        raise InputError(f"{where}: has weights of several types: {', '.join(map(str, dtypes))}")
+        raise InputError(f"{where}: has weights of several types: {', '.join(dtypes)}")
     deviation = numbers.get(_SCALE[1])
     if deviation is not None and not deviation > 0:
         raise InputError(f"{where}: {_SCALE[1]} must be above 0")
