@@ -342,13 +342,3 @@ def test_without_scikit_learn_the_error_says_what_to_install():
     command = [sys.executable, "-c", code]
     out = subprocess.run(command, check=False, capture_output=True, text=True)
     assert "pip install 'vrgcn[sklearn]'" in out.stderr
-
-
-def test_a_column_of_words_is_refused_by_its_name_with_a_cure() -> None:
-    pd = pytest.importorskip("pandas")
-    X = pd.DataFrame({"age": [1, 2], "city": pd.Categorical(["a", "b"])})
-    with refused():
-        VRGCNClassifier(epochs=1).fit(X, [0, 1])
-    X["city"] = pd.Series([3, None], dtype="Int64")
-    with pytest.raises(ValueError, match="NaN"):  # scikit-learn's own check
-        VRGCNClassifier(epochs=1).fit(X, [0, 1])

@@ -1,6 +1,6 @@
 """scikit-learn's own checks of estimators, and the reasons of those that do not apply.
 
-docs/guides/python.md lists the same checks with the same reasons.
+docs/guides/scikit.md lists the same checks with the same reasons.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs from tables in memory: pandas DataFrames and NetworkX graphs.
+"""Graphs from tables in memory: DataFrames of any library and NetworkX graphs.
 
 They use the code of `vrgcn import`, so that columns become features by the same rules, errors have
 the same words, and `like` computes the same features for other tables. Only the reading of files
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from vrgcn.data.any_frame import AnyFrame, is_whole, read_frame
 from vrgcn.data.databases.url import Place
 from vrgcn.data.store import load_graph
 from vrgcn.data.tables.importing import run_import
@@ -51,12 +52,12 @@ def graph_from_pandas(
     nodes: Any, edges: Any, *, out: str | Path | None, verbose: bool, **options: Any
 ) -> Graph:
     """See `Graph.from_pandas`."""
-    tables = {"edges": _frame_table("edges", edges)}
+    links = read_frame("edges", edges)
+    tables = {"edges": _frame_table("edges", links)}
     if nodes is not None:
-        _check_frame("nodes", nodes)
-        ends = _ends(edges, [options.get("source"), options.get("target")])
-        nodes, id_column = _with_index(nodes, options, ends)
-        tables["nodes"] = _frame_table("nodes", nodes)
+        ends = _ends(links, [options.get("source"), options.get("target")])
+        frame, id_column = _with_index(read_frame("nodes", nodes), options, ends)
+        tables["nodes"] = _frame_table("nodes", frame)
         if id_column is not None:
             options["id"] = id_column
     return _imported(tables, out, verbose, options, _one_table(tables))
@@ -73,20 +74,27 @@ def graph_from_tables(
     """See `Graph.from_tables`."""
     tables: dict[str, Table] = {}
     ids = _listed(options.pop("id", None))
+    links = {
+        triple: read_frame(_title(triple), frame)
+        for triple, frame in edges.items()
+        if not any(frame is given for given in nodes.values())
+    }
     for kind, given in nodes.items():
-        _check_frame(kind, given)
         named = [name.removeprefix(f"{kind}.") for name in ids if name.startswith(f"{kind}.")]
         frame, column = _with_index(
-            given, {"id": named[0]} if named else {}, _ends_of_kind(edges, kind), kind
+            read_frame(kind, given),
+            {"id": named[0]} if named else {},
+            _ends_of_kind(links, kind),
+            kind,
         )
         tables[kind] = _frame_table(kind, frame)
         ids += [f"{kind}.{column}"] if column is not None and not named else []
     files = []
     for triple, frame in edges.items():
-        title = triple if isinstance(triple, str) else "-".join(triple)
+        title = _title(triple)
         same = next((kind for kind, given in nodes.items() if given is frame), None)
         if same is None:
-            tables[title] = _frame_table(title, frame)
+            tables[title] = _frame_table(title, links[triple])
         files.append(f"{title}={same or title}")
     spec = {"nodes": tuple(f"{kind}={kind}" for kind in nodes) or None, "edges": tuple(files)}
     return _imported(tables, out, verbose, options, spec | {"id": tuple(ids) or None})
@@ -205,78 +213,69 @@ class ColumnTable:
         return [f"row {self._rows[row]!r}" for row in rows]
 
 
-def _frame_table(name: str, frame: Any) -> ColumnTable:
-    _check_frame(name, frame)
-    names = [str(column) for column in frame.columns]
-    check_columns(name, names or [""])
-    arrays = {column: table_column(frame.iloc[:, place]) for place, column in enumerate(names)}
+def _title(triple: Any) -> str:
+    return triple if isinstance(triple, str) else "-".join(triple)
+
+
+def _frame_table(name: str, frame: AnyFrame) -> ColumnTable:
+    check_columns(name, frame.names or [""])
+    arrays = {
+        column: table_column(values)
+        for column, values in zip(frame.names, frame.values, strict=True)
+    }
     if not len(frame):
         raise InputError(f"{name} has no rows")
-    return ColumnTable(name, arrays, frame.index)
+    return ColumnTable(name, arrays, frame.rows)
 
 
-def _check_frame(name: str, frame: Any) -> None:
-    if not (hasattr(frame, "columns") and hasattr(frame, "index")):
-        raise TypeError(f"{name} must be a pandas DataFrame, not {type(frame).__name__}")
-
-
-def _ends(edges: Any, named: Sequence[Any] = (None, None)) -> list[Any]:
-    """Return the columns of a frame of edges that name nodes: the given ones, those called source
+def _ends(edges: AnyFrame, named: Sequence[Any] = (None, None)) -> list[Any]:
+    """Return the columns of a table of edges that name nodes: the given ones, those called source
     and target, or else the first two."""
-    columns = [*edges.columns]
-    usual = ("source", "target") if {"source", "target"} <= {*columns} else columns[:2]
-    ends = [one or other for one, other in zip(named, usual, strict=False)]
-    return [edges[end] for end in ends if end in columns]
+    names = edges.names
+    usual = ("source", "target") if {"source", "target"} <= {*names} else names[:2]
+    ends = [str(one or other) for one, other in zip(named, usual, strict=False)]
+    return [edges.column(end) for end in ends if end in names]
 
 
-def _ends_of_kind(edges: Mapping[Any, Any], kind: str) -> list[Any]:
-    """Return the columns that name nodes of a kind, of all frames of edges."""
+def _ends_of_kind(edges: Mapping[Any, AnyFrame], kind: str) -> list[Any]:
+    """Return the columns that name nodes of a kind, of all tables of edges."""
     found = []
     for triple, frame in edges.items():
         parts = triple.split("-") if isinstance(triple, str) else list(triple)
         places = [place for place in (0, -1) if parts[place] == kind]
-        found += [_ends(frame)[place] for place in places if len(frame.columns) > 1]
+        found += [_ends(frame)[place] for place in places if len(frame.names) > 1]
     return found
 
 
 def _with_index(
-    nodes: Any, options: Mapping[str, Any], ends: Sequence[Any], name_of: str = "nodes"
-) -> tuple[Any, str | None]:
-    """Return the frame with its index as a column of ids, and that column's name; the frame as it
-    is if a column has the ids.
+    nodes: AnyFrame, options: Mapping[str, Any], ends: Sequence[Any], name_of: str = "nodes"
+) -> tuple[AnyFrame, str | None]:
+    """Return the table with its index as a column of ids, and that column's name; the table
+    itself if a column has the ids.
 
-    A frame that only counts its rows has the ids in its first column, as files have, if edges do
+    A table that only counts its rows has the ids in its first column, as files have, if edges do
     not name nodes by whole numbers.
 
     ends: columns of edges that name these nodes
-    name_of: the name of the frame in errors
+    name_of: the name of the table in errors
     """
-    named = options.get("id")
-    if named is not None and named != getattr(nodes.index, "name", None):
+    named, index = options.get("id"), nodes.index
+    if named is not None and named != getattr(index, "name", None):
         return nodes, None
-    if named is None and "id" in nodes.columns:
+    if named is None and "id" in nodes.names:
         return nodes, None
-    if named is None and _counts_rows(nodes) and not all(end.dtype.kind in "iu" for end in ends):
+    if named is None and index is None and not all(map(is_whole, ends)):
         return nodes, None
-    if nodes.index.nlevels > 1:
+    if index is not None and index.nlevels > 1:
         raise InputError(
             f"{name_of} has an index of several levels: {name_of}.reset_index(), and give id="
         )
-    name = "id" if nodes.index.name is None else str(nodes.index.name)
-    if name in nodes.columns:
+    name = "id" if index is None or index.name is None else str(index.name)
+    if name in nodes.names:
         raise InputError(
             f"{name_of} has a column and an index called {name!r}: rename one, or give id="
         )
-    with_index = nodes.copy(deep=False)
-    with_index.insert(0, name, nodes.index)
-    return with_index, name
-
-
-def _counts_rows(frame: Any) -> bool:
-    """Return True if the index of a frame is that of a frame without one: 0, 1, 2, ..."""
-    index = frame.index
-    plain = index.name is None and index.dtype.kind == "i"
-    return plain and bool((index.to_numpy() == np.arange(len(index))).all())
+    return nodes.with_index(name), name
 
 
 def table_column(values: Any) -> pa.Array | ObjectsError:
@@ -290,10 +289,13 @@ def table_column(values: Any) -> pa.Array | ObjectsError:
 def column_array(values: Any) -> pa.Array:
     """A column; values that Arrow has no type for, or several types, as texts. Raise for objects,
     whose texts say nothing."""
-    try:
-        array = pa.array(values, from_pandas=True)
-    except _ODD:
-        array = _texts(values)
+    if isinstance(values, pa.ChunkedArray):
+        array = values.combine_chunks()
+    else:
+        try:
+            array = pa.array(values, from_pandas=True)
+        except _ODD:
+            array = _texts(values)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     return _texts(values) if isinstance(array.type, pa.BaseExtensionType) else array

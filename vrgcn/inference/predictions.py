@@ -69,6 +69,19 @@ class Predictions:
         frame: pandas.DataFrame = self.to_arrow(top, coverage).to_pandas()
         return frame.set_index(["kind", "id"] if "kind" in frame.columns[:1] else "id")
 
+    def to_polars(self, top: int | None = None, coverage: float | None = None) -> Any:
+        """The same as a DataFrame of polars, with the ids in a column."""
+        try:
+            import polars
+        except ImportError:
+            raise ImportError("to_polars needs polars: pip install 'vrgcn[polars]'") from None
+        return polars.from_arrow(self.to_arrow(top, coverage))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Arrow's PyCapsule protocol: `polars.DataFrame(predictions)` and
+        `pyarrow.table(predictions)` read the columns of `to_arrow`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     @property
     def threshold(self) -> float | None:
         """Probability of the second of two classes from which on it is the label, as the model was

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from vrgcn.data.any_frame import AnyFrame, is_frame, read_frame
 from vrgcn.files.mistakes import InputError
 
 Change = dict[str, Any]
@@ -135,8 +136,8 @@ def _checked(change: Any, where: str) -> Change:
 
 def node_rows(rows: Any, what: str) -> list[dict[str, Any]]:
     """Rows as plain values, from a dict, several dicts, a DataFrame, or a matrix of features."""
-    if hasattr(rows, "columns") and hasattr(rows, "index"):
-        return _of_frame(rows)
+    if is_frame(rows):
+        return _of_frame(read_frame(what, rows))
     if isinstance(rows, Mapping):
         return [_plain_row(rows)]
     if hasattr(rows, "tolist") and getattr(rows, "ndim", 0) == 2:
@@ -176,13 +177,13 @@ def id_list(ids: Any) -> list[Any]:
     raise TypeError(f"ids must be an id or a list of ids, not {ids!r}")
 
 
-def _of_frame(frame: Any) -> list[dict[str, Any]]:
-    if "id" not in frame.columns and frame.index.name is not None:
-        frame = frame.reset_index()
-    names = [str(column) for column in frame.columns]
-    columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
+def _of_frame(frame: AnyFrame) -> list[dict[str, Any]]:
+    if "id" not in frame.names and getattr(frame.index, "name", None) is not None:
+        frame = frame.with_index(str(frame.index.name))
+    columns = [frame.listed(name) for name in frame.names]
     return [
-        dict(zip(names, map(_plain, values), strict=True)) for values in zip(*columns, strict=True)
+        dict(zip(frame.names, map(_plain, values), strict=True))
+        for values in zip(*columns, strict=True)
     ]
 
 

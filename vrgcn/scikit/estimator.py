@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from vrgcn.costs.order import build_for
+from vrgcn.data.any_frame import is_frame, read_frame
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
@@ -29,11 +30,11 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.models.config import DROPOUT, ModelConfig
 from vrgcn.runs.config_file import build, check_known, setting_types
 from vrgcn.runs.fit import fit
+from vrgcn.scikit.frame_features import FrameFeatures, needs_encoding
 from vrgcn.scikit.masks import as_mask, row_weights, seed_of, set_aside, split_of
 from vrgcn.scikit.rows import (
     InputRows,
     check_different,
-    check_numbers,
     rows_of_nodes,
     rows_of_table,
     same_features,
@@ -107,8 +108,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train the model.
 
-        X: (nodes, features), dense, sparse or a DataFrame; or a `Graph`; or, with a fixed graph,
-            the numbers of the nodes that y belongs to
+        X: (nodes, features), dense or sparse; or a DataFrame (of pandas, polars or PyArrow), whose
+            categories, dates, texts and gaps are encoded as by `vrgcn import`; or a `Graph`; or,
+            with a fixed graph, the numbers of the nodes that y belongs to
         y: the class or number of each row; None and NaN if unknown. None: the labels of the `Graph`
         sample_weight: (rows,) weight of each row in the loss
         edge_index: (2, edges) integer, from row to row of X; edge_weight: (edges,) their weights
@@ -211,8 +213,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(X, Graph):
                 return InputRows(X)
             return rows_of_nodes(own if reset or self.graph_ is None else self.graph_, X)
-        check_numbers(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        X, listed = self._features(X, reset)
         fitted = None if reset else self.graph_
         if edge_index is None and fitted is not None:
             if not same_features(fitted, X):
@@ -222,9 +223,24 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                     "(np.empty((2, 0), int) if there are none)"
                 )
             return InputRows(fitted)
-        names = getattr(self, "feature_names_in_", None)
-        listed = None if names is None else [str(name) for name in names]
         return rows_of_table(X, edge_index, edge_weight, self.undirected, listed)
+
+    def _features(self, X: Any, reset: bool) -> tuple[Any, list[str] | None]:
+        """Return X as numbers (rows, features) and the names of the features, if they have any.
+        Columns of a DataFrame that are no numbers, or have gaps, are encoded."""
+        frame = read_frame("X", X) if is_frame(X) else None
+        if reset:
+            encoded = frame is not None and needs_encoding(frame)
+            self._encoders = FrameFeatures() if encoded else None
+        if self._encoders is not None:
+            if frame is None:
+                raise InputError("the model was fitted to a DataFrame: give one with its columns")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            graph = self._encoders.learn(frame) if reset else self._encoders.apply(frame)
+            return graph.features, graph.names.features
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        names = getattr(self, "feature_names_in_", None)
+        return X, None if names is None else [str(name) for name in names]
 
     def _note_features(self, graph: Graph) -> None:
         self.n_features_in_ = graph.num_features

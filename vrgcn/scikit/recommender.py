@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vrgcn.data.any_frame import AnyFrame, is_frame, library_of, like_given, read_frame
 from vrgcn.data.config import GraphConfig
+from vrgcn.data.frames import column_array
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import declarations
@@ -97,8 +99,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Train the model.
 
-        X: pairs, a user and an item in each row: a DataFrame with the two in its first two columns,
-            or an array (pairs, 2). Ids are numbers or texts of your own
+        X: pairs, a user and an item in each row: a DataFrame (of pandas, polars or PyArrow) with
+            the two in its first two columns, or an array (pairs, 2). Ids are numbers or texts
         y: ignored
         user_features, item_features: a DataFrame with the ids in a column called as that of X, or
             `id`, or else in the index; columns become features as `vrgcn import` makes them. Or an
@@ -113,7 +115,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
             )
             if given is not None
         }
-        made = Graph.from_tables(tables, {TRIPLE: pairs.set_axis([*KINDS], axis=1)})
+        made = Graph.from_tables(tables, {TRIPLE: replace(pairs, names=[*KINDS])})
         settings = self._settings()
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
@@ -138,18 +140,18 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         self.metric_ = settings.train.metric or "ndcg@20"  # type: ignore[misc]
         self.n_iter_ = len(self.result_.curve)  # type: ignore[misc]
         self.n_features_in_ = 2  # type: ignore[misc]
+        self._library = library_of(X) if is_frame(X) else "pandas"
         self._embeddings: Tensor | None = None
         return self
 
     def recommend(self, users: Any = None, top: int = 20) -> Any:
-        """Return the best new items of each user, best first: a DataFrame with the columns of users
-        and items as X called them, `rank` from 1, and `score`.
+        """Return the best new items of each user, best first: a DataFrame of the library that X of
+        `fit` came in (pandas for an array), with the columns of users and items as X called them,
+        `rank` from 1, and `score`.
 
         users: ids; None: all users
         top: items for each; pairs that `fit` has seen are left out
         """
-        import pandas as pd
-
         scorer = self._scorer()
         if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
             raise InputError(f"top must be a number from 1, not {top!r}")
@@ -166,7 +168,7 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
             torch.cat([getattr(part, name) for part in parts]).numpy()
             for name in ("ranks", "scores")
         )
-        return pd.DataFrame({**ids, "rank": ranks, "score": scores})
+        return like_given(pa.table({**ids, "rank": ranks, "score": scores}), self._library)
 
     def score_pairs(self, X: Any) -> NDArray[np.float32]:
         """Return the score of each pair, (pairs,): the larger, the more likely.
@@ -176,8 +178,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         scorer = self._scorer()
         frame, _ = _frame(X)
         ends = [
-            self._places(frame.iloc[:, end].tolist(), f"X, column {name!r}", end)
-            for end, name in enumerate(frame.columns)
+            self._places(frame.listed(name), f"X, column {name!r}", end)
+            for end, name in enumerate(frame.names)
         ]
         scores: NDArray[np.float32] = scorer.score(torch.from_numpy(np.stack(ends, axis=1))).numpy()
         return scores
@@ -192,7 +194,10 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         scorer = self._scorer()
         pairs = pairs_of(self.graph_)
         frame, _ = _frame(X)
-        ends = [self._known(frame.iloc[:, end].tolist(), kind) for end, kind in enumerate(KINDS)]
+        ends = [
+            self._known(frame.listed(name), kind)
+            for name, kind in zip(frame.names, KINDS, strict=True)
+        ]
         held = torch.from_numpy(np.stack(ends, axis=1))
         known = (held >= 0).all(1)
         known[known.clone()] &= ~pairs.known_in_training.has(held[known][:, 0], held[known][:, 1])
@@ -240,10 +245,10 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
         return EmbeddedEdges(self.model_.decoder.cpu(), self._embeddings, pairs_of(self.graph_))
 
     def _own_ids(self, nodes: Tensor, end: int) -> Any:
-        """The user's ids of nodes at one end of pairs, as a pandas Series."""
+        """The user's ids of nodes at one end of pairs."""
         kinds, kind = self.graph_.kinds, KINDS[end]
         ids = self.graph_.names.ids_of(kind)
-        return ids.take(kinds.within(kind, nodes).numpy()).to_pandas()
+        return ids.take(kinds.within(kind, nodes).numpy())
 
     def _places(self, ids: list[Any], where: str, end: int) -> NDArray[np.int64]:
         return self.graph_.names.places(ids, where, self.graph_.num_nodes, KINDS[end])
@@ -264,49 +269,54 @@ def _ids(users: Any) -> list[Any]:
     return list(users.tolist() if hasattr(users, "tolist") else users)
 
 
-def _frame(X: Any) -> tuple[Any, tuple[str, str]]:
-    """Pairs as a DataFrame of two columns, and the names of these."""
-    import pandas as pd
-
-    if isinstance(X, pd.DataFrame):
-        if X.shape[1] < 2:
-            raise InputError(f"X needs a column of users and one of items, not {[*X.columns]}")
-        frame = X.iloc[:, :2]
+def _frame(X: Any) -> tuple[AnyFrame, tuple[str, str]]:
+    """Pairs as a table of two columns, and the names of these."""
+    if is_frame(X):
+        frame = read_frame("X", X)
+        if len(frame.names) < 2:
+            raise InputError(f"X needs a column of users and one of items, not {frame.names}")
     else:
         array = np.asarray(X)
         if array.ndim != 2 or array.shape[1] != 2:
             raise InputError(
                 f"X must be pairs, (pairs, 2) or a DataFrame of two columns, not {array.shape}"
             )
-        frame = pd.DataFrame(array, columns=list(KINDS))
+        frame = AnyFrame([*KINDS], [array[:, 0], array[:, 1]], range(len(array)))
     if not len(frame):
         raise InputError("X has no pairs")
-    missing = frame.isna().any(axis=1).to_numpy()
+    pairs = AnyFrame(frame.names[:2], frame.values[:2], frame.rows)
+    missing = np.logical_or(*(_missing(values) for values in pairs.values))
     if missing.any():
         row = int(missing.nonzero()[0][0])
         raise InputError(
             f"X has {int(missing.sum())} pairs without a user or item, first: row {row}"
         )
-    one, other = (str(name) for name in frame.columns)
+    one, other = pairs.names
     if one == other:
         raise InputError(f"X has two columns called {one!r}: give them different names")
-    return frame, (one, other)
+    return pairs, (one, other)
 
 
-def _table(given: Any, kind: str, column: str) -> Any:
-    """Features of users or items as a DataFrame with a column `id`."""
-    import pandas as pd
+def _missing(values: Any) -> NDArray[np.bool_]:
+    """(rows,) True where a column has no value."""
+    array = column_array(values)
+    absent: NDArray[np.bool_] = array.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return absent
 
-    if not isinstance(given, pd.DataFrame):
+
+def _table(given: Any, kind: str, column: str) -> AnyFrame:
+    """Features of users or items as a table with a column `id`."""
+    if not is_frame(given):
         array = np.asarray(given)
         if array.ndim != 2:
             raise InputError(
                 f"{kind}_features must be ({kind}s, features) or a DataFrame, not {array.shape}"
             )
-        frame = pd.DataFrame(array, columns=[f"f{place}" for place in range(array.shape[1])])
-        return frame.assign(id=np.arange(len(frame)))
-    if column in given.columns:
-        return given.rename(columns={column: "id"})
-    if "id" in given.columns:
-        return given
-    return given.reset_index(names="id")
+        names = [f"f{place}" for place in range(array.shape[1])]
+        frame = AnyFrame(names, [*array.T], range(len(array)))
+        return frame.with_index("id")
+    frame = read_frame(f"{kind}_features", given)
+    if column in frame.names:
+        renamed = ["id" if name == column else name for name in frame.names]
+        return replace(frame, names=renamed, index=None)
+    return frame if "id" in frame.names else frame.with_index("id")

@@ -44,23 +44,6 @@ class InputRows:
         return torch.from_numpy(spread)
 
 
-def check_numbers(X: Any) -> None:
-    """Raise if a column of a DataFrame holds no numbers."""
-    if not hasattr(X, "iloc") or not hasattr(X, "columns"):
-        return
-    for place, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        if kind.kind in "biuf":
-            continue
-        try:
-            np.asarray(X.iloc[:, place], np.float32)
-        except (ValueError, TypeError):
-            raise InputError(
-                f"column {str(name)!r} of X holds {kind}, not numbers: encode it, for example by "
-                "sklearn.preprocessing.OneHotEncoder in a pipeline; or give a Graph as X, whose "
-                "columns Graph.from_pandas(X, edges) encodes"
-            ) from None
-
-
 def rows_of_table(
     X: Any, edge_index: Any, edge_weight: Any, undirected: bool, names: list[str] | None
 ) -> InputRows:
