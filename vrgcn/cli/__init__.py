@@ -44,8 +44,9 @@ SUMMARIES = {
     "diagnose": "Measure bias, noise and staleness of every estimator against the exact algorithm.",
     "datasets": "List the named data sets, and which of them are on this machine.",
     "info": "Describe a graph: size, degrees, labels, splits, memory.",
+    "doctor": "Say what is installed and missing, and what this machine has.",
     "completion": "Print a script that completes commands and flags in bash, zsh or fish.",
-    "demo": "Compare estimators on a built-in graph: one table, one picture, about a minute.",
+    "demo": "Go from two tables to predictions, then compare six algorithms; about a minute.",
     "bench": "Measure training, inference and start-up against an MLP, the machine and PyG.",
     "reproduce": "Run the paper's experiments and write a page with its numbers beside ours.",
 }
