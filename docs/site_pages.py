@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import vrgcn
+from vrgcn.cli import COMMANDS
+from vrgcn.cli.help import ALL, command_help, layers
 
 _FIELD = re.compile(r"^(\w+(?:, \w+)*): (.*)")
 # Names of the reference by chapter; those that no chapter has come last.
@@ -27,6 +29,7 @@ def write(folder: Path, examples: Path) -> None:
     """Write the generated pages, each only if it has changed."""
     folder.mkdir(exist_ok=True)
     _write(folder / "api.md", _reference())
+    _write(folder / "commands.md", _commands())
     _write(folder / "examples.md", _examples(examples))
     _write(folder / "notebook.md", _notebook(examples / "first-graph.ipynb"))
 
@@ -41,12 +44,21 @@ def _reference() -> str:
     chapters = {title: [n for n in some if n in names] for title, some in CHAPTERS.items()}
     placed = {name for some in chapters.values() for name in some}
     chapters["Further"] = sorted(set(names) - placed)
-    parts = ["# Reference", "", "All public names of `vrgcn`."]
+    parts = ["# Python", "", "All public names of `vrgcn`."]
     for title, some in chapters.items():
         parts += ["", f"## {title}"]
         for name in some:
             kind = _directive(getattr(vrgcn, name))
             parts += ["", f"### {name}", "", "```{eval-rst}", f".. {kind}:: vrgcn.{name}", "```"]
+    return "\n".join(parts) + "\n"
+
+
+def _commands() -> str:
+    parts = ["# Commands", "", "What `vrgcn COMMAND --help all` prints, for each command."]
+    for name, command in COMMANDS.items():
+        layer = ALL if layers(command.options) else ""
+        text = command_help(command.options, name, command.summary, layer)
+        parts += ["", f"## vrgcn {name}", "", "```text", text, "```"]
     return "\n".join(parts) + "\n"
 
 

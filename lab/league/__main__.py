@@ -7,7 +7,7 @@
 
 Every (graph, row, split) is a line of a file. What is there is not run again, so a stopped run goes
 on. Processes that share the work write to files of their own; `--show` takes several. `--publish`
-writes docs/results/league.jsonl, docs/results/league.md, the picture and the README's part from
+writes docs/results/league.jsonl, docs/results/league.md, the picture and the summary's part from
 them. One thread; seconds are those of the processor, which other processes disturb little.
 """
 

@@ -1,4 +1,4 @@
-"""The page of the league and its part of the README, written from records alone."""
+"""The page of the league and its part of the summary of results, written from records alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from vrgcn.baselines import RECIPES
 from vrgcn.files.writing import write_text
 
 ROOT = Path(vrgcn.__file__).resolve().parents[1]
-RECORDS, PAGE, README = "docs/results/league.jsonl", "docs/results/league.md", "README.md"
+RECORDS, PAGE = "docs/results/league.jsonl", "docs/results/league.md"
+SUMMARY = "docs/results/summary.md"
 PICTURE = "images/league.png"  # from the folder docs
 BLOCK, BEFORE = "league", "## The paper, reproduced"
 
@@ -67,15 +68,15 @@ def page(records: Sequence[Record]) -> str:
     return "\n".join([head, report(records), "## Graphs and baselines", "", tables])
 
 
-def readme_part(records: Sequence[Record]) -> str:
-    """The part of the README: a picture, a table, a sentence."""
+def summary_part(records: Sequence[Record]) -> str:
+    """The part of the summary: a picture, a table, a sentence."""
     scores = Scores(records, SPLITS)
     count = len([row for row in scores.rows if scores.kind(row) == "baseline"])
     words = tune_words(scores)
     above, level, below = (words.count(word) for word in WORDS)
     return f"""## Beside simple baselines
 
-![Points above the best simple baseline, by graph](docs/{PICTURE})
+![Points above the best simple baseline, by graph](../{PICTURE})
 
 {summary_table(scores)}
 
@@ -84,13 +85,13 @@ def readme_part(records: Sequence[Record]) -> str:
 nodes of each graph. `vrgcn tune --time-limit {_limit(records)}` is above it on {above}, level with
 it (within one standard error) on {level} and below it on {below}; these differences are formed
 split by split, over the splits that both have. A score without ± is of one split and does not
-compare with a mean over several in its column. [The league](docs/results/league.md)
+compare with a mean over several in its column. [The league](league.md)
 has every row, the commits of the records (searches may be older than the rest) and the command
 that repeats it."""
 
 
 def publish(records: Sequence[Record], root: Path) -> None:
-    """Write the records, the page, the picture and the README's part below the folder `root`."""
+    """Write the records, the page, the picture and the summary's part below the folder `root`."""
     # The page is that of the records as they are written, whatever files they came from.
     records = list({(r["graph"], r["row"], r["split"]): r for r in records}.values())
     lines = (json.dumps(r, ensure_ascii=False, allow_nan=False) + "\n" for r in records)
@@ -98,8 +99,8 @@ def publish(records: Sequence[Record], root: Path) -> None:
     write_text(root / RECORDS, "".join(lines))
     write_text(root / PAGE, page(records))
     draw(records, root / "docs" / PICTURE)
-    readme = (root / README).read_text(encoding="utf-8")
-    write_text(root / README, write_block(readme, BLOCK, readme_part(records), BEFORE))
+    summary = (root / SUMMARY).read_text(encoding="utf-8")
+    write_text(root / SUMMARY, write_block(summary, BLOCK, summary_part(records), BEFORE))
 
 
 def _splits(scores: Scores) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from tests.messages import refused
-from vrgcn.cli import demo
+from vrgcn.cli import COMMANDS, demo
 from vrgcn.cli.demo import RUNS, DemoOptions
+from vrgcn.cli.parsing import parse
 from vrgcn.data.synthetic import COMMUNITIES, community_graph
 
 SMALL = replace(COMMUNITIES, nodes=600, pairs=6_000, classes=4, train=300, val=150, test=150)
@@ -20,17 +21,39 @@ def small(monkeypatch):
     monkeypatch.setattr(demo, "load_dataset", lambda name, seed: community_graph(SMALL, seed))
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_the_demo_prints_a_row_for_each_run_and_draws_the_curves(small, tmp_path, capsys, suffix):
-    picture = tmp_path / "deep" / f"curves.{suffix}"
-    demo.run(DemoOptions(epochs=2, out=picture))
+def test_the_demo_goes_from_tables_to_predictions_and_compares_the_algorithms(
+    small, tmp_path, capsys
+):
+    folder = tmp_path / "deep" / "demo"
+    for _ in range(2):  # the second one replaces what the first one left
+        demo.run(DemoOptions(epochs=2, out=folder, threads=1))
     out = capsys.readouterr().out
     for label in RUNS:
         assert f"│ {label} " in out
-    assert f"curves: {picture}" in out
-    assert picture.stat().st_size > 5_000
+    assert f"curves: {folder}/curves.png" in out
+    assert (folder / "curves.png").stat().st_size > 5_000
+    accuracy = re.search(r"test accuracy ([\d.]+)", out)
+    assert accuracy is not None
+    assert float(accuracy[1]) > 0.75  # a linear model of two hops: 0.79, the largest class: 0.32
+    assert re.search(r"(?m)^backend +nn +\d+% sure$", out)
+    assert f"vrgcn report {folder}/run" in out
+    rows = (folder / "predictions.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 656
 
 
-def test_a_picture_that_could_not_be_drawn_is_refused_before_training(tmp_path):
-    with refused():
-        demo.run(DemoOptions(out=Path("curves.txt")))
+def test_the_commands_that_the_demo_prints_are_understood(small, tmp_path, capsys):
+    demo.run(DemoOptions(epochs=1, out=tmp_path / "demo", threads=1))
+    lines = capsys.readouterr().out.replace("\\\n", " ").splitlines()
+    shown = [line.strip().removeprefix("$ ") for line in lines if "vrgcn " in line]
+    commands = [shlex.split(line, comments=True)[1:] for line in shown if line[:6] == "vrgcn "]
+    assert [name for name, *_ in commands] == [
+        *("import", "train", "predict", "report", "explain", "import")
+    ]
+    for name, *flags in commands:
+        parse(COMMANDS[name].options, flags)
+
+
+def test_a_folder_that_could_not_be_written_is_refused_before_training(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
+        DemoOptions(out=tmp_path / "file").checked()

@@ -1,7 +1,8 @@
-"""`vrgcn demo`: trains the same model with several estimators; prints a table and draws curves."""
+"""`vrgcn demo`: from two tables of a real graph to predictions; then six algorithms compared."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from vrgcn.cli.shared_flags import Threads
 from vrgcn.data import load_dataset
 from vrgcn.files.settings import at_least
 from vrgcn.files.wording import printable
-from vrgcn.files.writing import FIGURES, check_suffix, check_writable
+from vrgcn.files.writing import check_writable
 from vrgcn.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ RUNS = {
     "CVD": ("cvd", "graphsage"),
     "two-way": ("two-way", "graphsage"),
 }
+CURVES = "curves.png"
+RATIO = (0.6, 0.2, 0.2)
+UNKNOWN = ("backend", "edge_index", "warnings")  # some of the modules without a part
+NEXT = """What to try next:
+  vrgcn report {folder}/run                          # curves and scores of the run, on a page
+  vrgcn explain {folder}/run --nodes edge_index      # what the prediction depends on
+  vrgcn import --nodes YOURS.csv --edges YOURS.csv --label COLUMN --out graphs/mine
+docs/start.md goes through your own tables, step by step."""
 NEAR = 0.995  # "reached" means this share of the exact run's best validation score
 
 
@@ -39,11 +48,12 @@ class DemoOptions(Options):
     """Flags of `vrgcn demo`."""
 
     dataset: str = "communities"
-    """The built-in graph."""
+    """The built-in graph that the algorithms are compared on."""
     epochs: int = 24
-    """Epochs of each run."""
-    out: Path = Path("runs/demo.png")
-    """File for the curves (.png or .svg)."""
+    """Epochs of each algorithm."""
+    out: Path = Path("runs/demo")
+    """Folder for the tables, the graph, the run, the predictions and the curves. What an earlier
+    demo left there is replaced."""
     seed: int = 0
     """Seed of the graph, the models and the training."""
     threads: Threads = None
@@ -53,31 +63,88 @@ class DemoOptions(Options):
         at_least(0, seed=self.seed)
 
     def checked(self) -> Self:
-        """Raise if the picture could not be written."""
-        check_suffix(self.out, FIGURES)
-        check_writable(self.out.parent)
+        """Raise if the folder could not be written into."""
+        check_writable(self.out)
         return self
 
 
 def run(options: DemoOptions) -> None:
-    """Train, print the table, draw the curves, and print the path of the picture."""
-    from vrgcn.pages.figures import check_figure, draw_validation
+    """Go from two tables to predictions, compare the algorithms, and say what to try next."""
+    from vrgcn.pages.figures import check_figure
+
+    check_figure(options.out / CURVES)
+    start = time.perf_counter()
+    predict_parts(options)
+    print()
+    compare(options)
+    print(f"{time.perf_counter() - start:.0f} seconds in all")
+    print()
+    print(NEXT.format(folder=printable(options.out)))
+
+
+def predict_parts(options: DemoOptions) -> None:
+    """Import the two tables, train and predict; print each command and what came of it."""
+    from vrgcn.data.example import write_example
+    from vrgcn.data.tables import ImportSpec, import_tables
+    from vrgcn.runs.predict import predict
+    from vrgcn.runs.train import train
+    from vrgcn.training.progress import progress_bar
+
+    print("1. Two tables of a real graph: the modules of PyTorch Geometric, and who imports whom.")
+    print("   Which part of the library does a module belong to? Of 23 modules it is not known.\n")
+    graph, own, table = (options.out / name for name in ("graph", "run", "predictions.csv"))
+    shutil.rmtree(graph, ignore_errors=True)
+    table.unlink(missing_ok=True)
+    modules, imports = write_example(options.out)
+
+    shares = " ".join(map(str, RATIO))
+    print(f"$ vrgcn import --nodes {printable(modules)} --edges {printable(imports)} \\")
+    print(f"      --label part --ratio {shares} --out {printable(graph)}")
+    spec = ImportSpec(nodes=modules, edges=imports, label=("part",), ratio=RATIO, out=graph)
+    summary = import_tables(spec)
+    print(f"{summary.nodes:,} nodes, {summary.edges:,} edges, {summary.width:,} features\n")
+
+    print(f"$ vrgcn train {printable(graph)} --out {printable(own)}")
+    with progress_bar() as progress:
+        task = progress.add_task("training", total=None)
+        trained = train(
+            graph,
+            out=own,
+            overwrite=True,
+            seed=options.seed,
+            threads=options.threads,
+            on_epoch=lambda _: progress.advance(task),
+        )
+    result = trained.result
+    assert result is not None
+    print(f"test accuracy {result['test']:.3f}, after {result['seconds']:.1f} s of training\n")
+
+    print(f"$ vrgcn predict {printable(own)} --out {printable(table)}")
+    predict(trained, out=str(table))
+    best = trained.predictions().to_arrow(top=1)
+    rows = dict(zip(best["id"].to_pylist(), best.to_pylist(), strict=True))
+    for name in UNKNOWN:
+        print(f"{name:<12} {rows[name]['label_1']:<8} {rows[name]['p_1']:.0%} sure")
+
+
+def compare(options: DemoOptions) -> None:
+    """Train the six algorithms, print the table, draw the curves."""
+    from vrgcn.pages.figures import draw_validation
     from vrgcn.pages.terminal import print_table
 
-    check_figure(options.out)
-    start = time.perf_counter()
+    print("2. Six algorithms that train the same network on a graph of high degree.")
     graph = load_dataset(options.dataset, seed=options.seed)
     print(graph)
     results = train_runs(options, graph)
     print_table(results_table(results))
+    path = options.out / CURVES
     draw_validation(
         {label: result.curve for label, result in results.items()},
-        options.out,
+        path,
         f"{options.dataset}: GraphSAGE, one sampled neighbour per node (NS, CV, CVD)",
         "accuracy",
     )
-    print(f"curves: {printable(options.out)}")
-    print(f"{time.perf_counter() - start:.0f} seconds in all")
+    print(f"curves: {printable(path)}")
 
 
 def train_runs(options: DemoOptions, graph: Graph) -> dict[str, TrainResult]:

@@ -66,7 +66,7 @@ def check_launch(graph: Path, command: str) -> None:
         parts = read_parts(graph)["parts"]
         raise InputError(
             f"{graph} has {parts} parts, one for each process: start them by torchrun "
-            f"--nproc-per-node {parts} -m vrgcn {command} ... (docs/guides/scaling.md)"
+            f"--nproc-per-node {parts} -m vrgcn {command} ... (docs/guides/machines.md)"
         )
 
 

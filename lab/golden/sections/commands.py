@@ -139,7 +139,7 @@ COMMANDS = {
     "--features 4 --classes 4 --community 40 --homophily 0.6 --train 0.3 --out {out}/g",
     "import like": "import --like papers --nodes crowd-nodes.csv --edges crowd-edges.csv "
     "--out {out}/g",
-    "demo": "demo --epochs 1 --out {out}/d.png",
+    "demo": "demo --epochs 1 --out {out}/d",
 }
 # Pictures of seconds, which differ each time.
 _TIMED = ("demo",)

@@ -247,7 +247,6 @@ datasets --root data
 datasets extra
 demo --dataset coraa
 demo --epochs 0
-demo --out new.txt
 bench --sections speed
 bench --threads 0
 reproduce
