@@ -24,6 +24,7 @@ from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
 from vrgcn.cli.flags import Positional
 from vrgcn.cli.shared_flags import Threads
+from vrgcn.files.mistakes import InputError
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class CountOptions(Options):
 
     def __post_init__(self) -> None:
         if self.every < 1:
-            raise ValueError(f"every must be at least 1, not {self.every}")
+            raise InputError(f"every must be at least 1, not {self.every}")
 
     def checked(self) -> Self:
         check_file(self.file, "FILE")

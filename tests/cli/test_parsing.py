@@ -16,6 +16,7 @@ from vrgcn.cli.import_tables import ImportOptions
 from vrgcn.cli.parsing import UsageError, parse, similar
 from vrgcn.cli.predict import PredictOptions
 from vrgcn.cli.train import TrainOptions
+from vrgcn.files.mistakes import InputError
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Outer:
 
     def __post_init__(self) -> None:
         if self.count == 0:
-            raise ValueError("count must not be 0")
+            raise InputError("count must not be 0")
 
 
 @pytest.mark.parametrize(
@@ -208,3 +209,20 @@ def test_a_repeated_flag_adds_to_its_values_and_of_any_other_the_last_counts():
     options = parse(Outer, words)
     assert options.rules == ("a", "b", "c")
     assert options.names == ("b",)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A check with a bug of its own."""
+
+    sizes: tuple[int, ...] = ()
+    """Numbers."""
+
+    def __post_init__(self) -> None:
+        max(self.sizes)
+
+
+def test_a_bug_in_a_check_is_not_shown_as_a_wrong_word() -> None:
+    assert parse(Broken, ["--sizes", "3"]).sizes == (3,)
+    with pytest.raises(ValueError, match="empty"):
+        parse(Broken, [])

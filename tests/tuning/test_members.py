@@ -12,6 +12,7 @@ import torch
 from tests.baselines.problems import small
 from tests.messages import refused
 from vrgcn.baselines import RECIPES, Problem, Recipe
+from vrgcn.files.mistakes import InputError
 from vrgcn.inference.saved import load_model
 from vrgcn.tasks.metrics import METRICS
 from vrgcn.tuning.members import Member, fit_baseline, fitted_baseline, standard_error
@@ -52,7 +53,7 @@ def test_predictions_of_validation_nodes_are_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [(ValueError("no\nadvice"), "no"), (MemoryError(), "MemoryError")],
+    [(InputError("no\nadvice"), "no"), (MemoryError(), "MemoryError")],
 )
 def test_a_baseline_that_fails_is_kept_with_its_reason(
     tmp_path: Path, monkeypatch, error: Exception, reason: str

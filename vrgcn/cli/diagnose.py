@@ -62,7 +62,7 @@ class DiagnoseOptions(Settings, Options):
         for name in self.compare:
             try:
                 find_estimator(name)
-            except ValueError as error:
+            except InputError as error:
                 raise InputError(f"compare: {error}") from None
         if self.passes < 2:  # checked before a graph is opened or downloaded
             raise InputError(f"passes must be at least 2 to tell a variance, not {self.passes}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data import find_dataset
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.wording import bytes_text, print_note, printable
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _print_refusal(model: nn.Module, graph: Graph) -> None:
 
     try:
         build_propagation(str(model.propagation), graph)
-    except ValueError as error:
+    except InputError as error:
         print(f"vrgcn train cannot train here: {printable(str(error))}")
 
 

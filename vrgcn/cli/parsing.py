@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from vrgcn.cli.flags import Flag, flags_of
 from vrgcn.data.databases.url import place
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import plugin_names
 from vrgcn.runs.config_file import build
 from vrgcn.runs.given import file_values
@@ -52,7 +53,7 @@ def build_options(kind: Any, values: dict[str, Any]) -> Any:
     _check_required(flags, values)
     try:
         return build(kind, values)
-    except (ValueError, TypeError) as error:
+    except InputError as error:
         raise UsageError(_with_flags(str(error), flags)) from error
 
 

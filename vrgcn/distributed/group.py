@@ -150,7 +150,7 @@ class Group:
         if self.first:
             try:
                 result = (True, function())
-            except (ValueError, OSError) as error:
+            except (InputError, OSError) as error:
                 result = (False, str(error))
         good, value = self.broadcast(result)
         if not good:

@@ -144,5 +144,5 @@ def find_estimator(estimator: str | Estimator) -> Estimator:
             dropout_residual=RESIDUAL in extras,
             raw=RAW in extras,
         )
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"estimator {estimator!r}: {error}") from None

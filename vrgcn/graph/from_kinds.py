@@ -132,7 +132,7 @@ def _kept_of_edges(
     ends = shifted(kinds, relation.triple, as_tensor(edge_index, "edge_index"))
     try:
         read = read_columns(columns, ends.shape[1])
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"relation {relation.name!r}: {error}") from None
     kept = aligned(relation.adjacency, ends[0], ends[1], read, relation.undirected)
     return {relation.name: kept}
@@ -214,7 +214,7 @@ def _relation(
     for kind in (triple[0], triple[2]):
         try:
             kinds.check(kind)
-        except ValueError as error:
+        except InputError as error:
             raise InputError(f"relation {name!r}: {error}") from None
     edge_index, weight = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
     try:

@@ -93,7 +93,7 @@ class Average(SavedModel):
         best = None if best is None else os.path.normpath(source.folder / best)
         try:
             average = Average.of_members(members, weights, best)
-        except ValueError as error:
+        except InputError as error:
             raise InputError(f"{where}: {error}") from None
         # As they were written: dividing by a sum that is nearly 1 would change last bits.
         return replace(average, weights=tuple(weights.values()))

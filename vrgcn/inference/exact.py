@@ -149,7 +149,7 @@ def _build(
     if isinstance(model, Baseline):
         try:
             model.check_tensors()
-        except ValueError as error:
+        except InputError as error:
             raise InputError(f"{where}: {error}") from None
     return model
 

@@ -100,7 +100,7 @@ def check_outputs(
     text = f"the {what} of node {node!r} is not a finite number"
     try:
         check_finite_rows(graph.features)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{text}: scaled as the model takes them, {error}") from None
     raise InputError(
         f"{text}: a product or a sum overflows; are the features of the node, or of its "

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.calibration import NOT_BETTER, Calibration, f1_score
 from vrgcn.inference.regions import Covered, by_degree, coverage_of
@@ -161,7 +162,7 @@ def _coverage(
     for wanted in COVERAGES if len(calibration.scores) else ():
         try:
             region = calibration.region(task, wanted)
-        except ValueError:  # too few nodes to promise as much
+        except InputError:  # too few nodes to promise as much
             continue
         covered[wanted] = coverage_of(task, outputs, labels, region, {})[0]
         if wanted == 0.9:

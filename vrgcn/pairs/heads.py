@@ -106,7 +106,7 @@ def has_head(model: nn.Module, graph: Graph) -> bool:
     table."""
     try:
         head_of(model, graph)
-    except ValueError:
+    except InputError:
         return False
     return True
 

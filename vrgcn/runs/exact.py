@@ -106,7 +106,7 @@ def asked_kind(graph: Graph, kind: str | None) -> str | None:
         return None
     try:
         graph.kinds.check(kind or graph.kinds.target or "")
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{setting('of', python='kind=')}: {error}") from None
     return kind or graph.kinds.target
 

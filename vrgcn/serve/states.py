@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import remove_folder, remove_partial
 from vrgcn.inference.saved import SavedModel
 from vrgcn.live.live import Live
@@ -37,7 +38,7 @@ def open_state(journal: Journal, saved: SavedModel, directory: Path | None) -> L
     path = journal.folder / head.state
     try:
         live = Live.open(path, saved, directory=directory)
-    except (ValueError, OSError) as error:
+    except (InputError, OSError) as error:
         raise DamagedError(str(error), journal.folder) from error
     if live.note != {"journal": head.journal, "change": head.folded, "hash": head.begin}:
         raise _foreign(path, live.note, journal)
@@ -49,7 +50,7 @@ def refuse_foreign_states(journal: Journal) -> None:
     for path in _others(journal):
         try:
             note = read_description(path)["note"]
-        except (ValueError, OSError) as error:
+        except (InputError, OSError) as error:
             raise DamagedError(str(error), journal.folder) from error
         if not _superseded(note, journal):
             raise _foreign(path, note, journal)

@@ -16,6 +16,7 @@ from torch import Tensor
 from vrgcn.baselines import Recipe
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.memory import is_out_of_memory
+from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
 from vrgcn.files.tensors import read_tensors, size_of, write_tensors
 from vrgcn.files.writing import new_file, write_text
@@ -93,7 +94,7 @@ def fit_baseline(
         assert graph.labels is not None
         outputs = predict(load_model(folder / MODEL), graph, graph.val, kind="all")
         val = metric.compute(outputs, graph.labels[graph.val])
-    except (MemoryError, FloatingPointError, ValueError, RuntimeError) as error:
+    except (MemoryError, FloatingPointError, InputError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise
         reason = (str(error).splitlines() or [type(error).__name__])[0]

@@ -263,7 +263,7 @@ def _unsuited(given: TriedSettings, graph: Graph) -> list[str]:
     unsuited, kinds = [], graph.kinds
     try:
         given.changed({"model": "residual"})
-    except ValueError:
+    except InputError:
         unsuited.append("residual")
     if kinds.named:
         unsuited = ["residual"]

@@ -77,7 +77,7 @@ class FeatureColumns:
         for encoder in unfitted:
             try:
                 encoder.finish()
-            except ValueError as error:
+            except InputError as error:
                 raise InputError(f"{self._table.name}: {error}") from None
 
     def files(self, folder: Path) -> FeatureFiles:

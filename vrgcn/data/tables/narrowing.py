@@ -48,7 +48,7 @@ def naming_file(name: str, owner: str, path: Place | None) -> Iterator[None]:
     """Add the setting that names a file of several to its errors."""
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (InputError, FileNotFoundError) as error:
         if not owner or type(error) not in (InputError, FileNotFoundError):
             raise
         raise type(error)(f"{error} ({setting(name, f'{owner}={path}')})") from None

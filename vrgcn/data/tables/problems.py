@@ -109,7 +109,7 @@ class Collected:
             yield
         except KnownError:
             pass
-        except (ValueError, OSError) as error:
+        except (InputError, OSError) as error:
             self._errors.append(error)
 
     def add(self, problems: Problems) -> None:

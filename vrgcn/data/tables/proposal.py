@@ -104,7 +104,7 @@ def propose(
                 cells = cells.dictionary_decode()
             first = ColumnSample(column, cells, spec, edges, column in keys)
             proposals.append(_proposed(first, overrides[column]))
-        except ValueError as error:
+        except InputError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
     if edges:
         proposals = [p if overrides[p.column] else _of_edges(p) for p in proposals]

@@ -119,7 +119,7 @@ def parse_schema(
     for name, paths in edge_files.items():
         try:
             relations += [_relation(name, paths[0], relation_column)] if name else []
-        except ValueError as error:
+        except InputError as error:
             wrong.append(str(error))
     wrong += _strangers(relations, kinds)
     for relation in relations:
@@ -178,7 +178,7 @@ def named_setting(name: str) -> Iterator[None]:
     """Put the setting that names a table before errors about its address."""
     try:
         yield
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{setting(name)}: {error}") from None
 
 

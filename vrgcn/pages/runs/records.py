@@ -209,7 +209,7 @@ def read_metrics(path: Path) -> tuple[list[Point], bool]:
     if rest.strip():  # a line without its end is still being written, or torn
         try:
             parse_json(rest, "")
-        except ValueError:
+        except InputError:
             torn = True
         else:
             points.append(_point(rest, f"{path}, line {len(lines) + 1}"))
@@ -221,7 +221,7 @@ def read_metrics(path: Path) -> tuple[list[Point], bool]:
 def _point(line: bytes, where: str) -> Point:
     try:
         values = parse_json(line, where)
-    except ValueError as error:
+    except InputError as error:
         raise InputError(
             f"{error}; mend the line or delete it, its epoch will be missing"
         ) from None
@@ -258,5 +258,5 @@ def _metric(folder: Path, config: dict[str, Any]) -> str:
     """Return the metric of a run without a result, from its options and its best model so far."""
     try:
         return find_task(load_model(folder / MODEL).task).find_metric(config.get("metric")).title
-    except (OSError, ValueError):  # no model yet, or a broken one: the curves can still be shown
+    except (OSError, InputError):  # no model yet, or a broken one: the curves can still be shown
         return SCORE
