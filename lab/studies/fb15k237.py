@@ -31,9 +31,9 @@ from vrgcn.pairs.decoders import Decoder
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.ranking import OF_TRIPLES, EmbeddedEdges, pair_metric, score_edges
+from vrgcn.targets.spec import with_usual
 from vrgcn.targets.triple_rules import simple_rules
 from vrgcn.targets.triple_split import split_triples
-from vrgcn.targets.usual import with_usual
 from vrgcn.triples.queries import Asked, QuerySource
 
 PUBLISHED = {

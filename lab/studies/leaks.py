@@ -23,7 +23,7 @@ from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.pair_split import split_pairs, visible_graph
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 
 Break = Callable[[Graph, Graph], Graph]
 

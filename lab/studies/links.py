@@ -21,7 +21,7 @@ from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.pair_rules import simple_rules
 from vrgcn.targets.ranking import EmbeddedEdges, Scorer, score_edges
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 
 PUBLISHED = {"cora": (91.0, 92.0), "citeseer": (89.5, 89.9), "pubmed": (96.4, 96.5)}
 NAMES = ("auc", "ap")

@@ -53,7 +53,7 @@ from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.opening import find_target
 from vrgcn.targets.ranking import EmbeddedEdges, score_edges
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 from vrgcn.training.listener import Listener, StopTraining
 from vrgcn.training.state import Epoch
 

@@ -24,7 +24,7 @@ from vrgcn.data import root_folder
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.runs.config_file import build
 from vrgcn.runs.settings import Settings
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 from vrgcn.targets.value_rules import EmbeddedValues, ValueScorer, score_values, value_rules
 from vrgcn.training.listener import Listener
 from vrgcn.training.state import Epoch

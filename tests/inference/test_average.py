@@ -14,8 +14,7 @@ from tests.messages import refused
 from vrgcn.baselines import Problem
 from vrgcn.baselines.logistic import fit_logistic
 from vrgcn.graph.graph import Graph
-from vrgcn.graph.scaling import scale_graph
-from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.graph.scaling import TrainedOn, note_trained_on, scale_graph
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
 from vrgcn.inference.embed import embeddings

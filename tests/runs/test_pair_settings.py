@@ -21,7 +21,7 @@ from vrgcn.runs.pilots import pilot, prepared
 from vrgcn.runs.settings import Settings
 from vrgcn.runs.train import train
 from vrgcn.targets.pair_split import split_pairs
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 from vrgcn.training.config import TrainConfig
 
 

@@ -13,7 +13,7 @@ from tests.messages import refused
 from tests.targets.test_links import communities, model_of
 from vrgcn import Graph, TrainConfig, fit, load_graph, split_pairs
 from vrgcn.targets.predicted import check_predicted, kind_of, label_names, offered
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 
 
 @pytest.fixture

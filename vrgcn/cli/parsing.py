@@ -23,8 +23,8 @@ from vrgcn.data.databases.url import place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import plugin_names
 from vrgcn.runs.config_file import build
-from vrgcn.runs.given import file_values
-from vrgcn.targets.usual import with_usual
+from vrgcn.runs.run_settings import file_values
+from vrgcn.targets.spec import with_usual
 
 _FIRST = re.compile(r"(\w+):? ")
 _FIELD = re.compile(r"(?<![\w'\"./=-])[a-z]+(_[a-z]+)+(?![\w'\"/=-])")  # not in quotes or paths

@@ -28,8 +28,8 @@ from vrgcn.graph.propagation import (
     of_relation,
 )
 from vrgcn.graph.relations import Schema
+from vrgcn.graph.scaling import check_scaled, find_trained_on
 from vrgcn.graph.sparse import for_rows, is_dense, select_rows
-from vrgcn.graph.trained_on import check_scaled, find_trained_on
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vrgcn.baselines import Recipe
 from vrgcn.baselines.problem import Problem
-from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.graph.scaling import TrainedOn, note_trained_on
 from vrgcn.inference.choose_smoothing import smoothed
 from vrgcn.inference.saved import SavedModel
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import BETWEEN
-from vrgcn.graph.trained_on import find_trained_on, note_trained_on
+from vrgcn.graph.scaling import find_trained_on, note_trained_on
 from vrgcn.models.node_table import NodeTable, node_tables
 
 _IDS, _TEXT, _ENDS = "nodes.ids", "nodes.text", "nodes.ends"

@@ -22,9 +22,8 @@ from vrgcn.engine.setup import note_propagation, propagation_of
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.scaling import Scaling
+from vrgcn.graph.scaling import Scaling, TrainedOn, check_scaled, find_trained_on, note_trained_on
 from vrgcn.graph.sparse import select_columns
-from vrgcn.graph.trained_on import TrainedOn, check_scaled, find_trained_on, note_trained_on
 from vrgcn.inference import MODEL
 from vrgcn.inference.calibration import Calibration
 from vrgcn.inference.exact import SAVED, read_exact, written_exact

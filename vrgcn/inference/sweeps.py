@@ -19,7 +19,7 @@ from vrgcn.engine.sweeps import fill_tables, needed_nodes, sweep
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.trained_on import find_trained_on
+from vrgcn.graph.scaling import find_trained_on
 from vrgcn.inference.node_tables import on_nodes
 
 ROWS = 65_536  # rows of outputs that are returned at a time, where no sweep decides

@@ -35,7 +35,7 @@ from vrgcn.runs.config_file import as_written, build
 from vrgcn.runs.folder import CARD, CARD_MARK, CONFIG, RESULT, STUDY, is_card, member_runs
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.scored import scored_edges
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import titled_metric
 

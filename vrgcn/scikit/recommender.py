@@ -35,8 +35,7 @@ from vrgcn.targets.best import best_partners
 from vrgcn.targets.opening import open_target
 from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 from vrgcn.targets.scored import pairs_of
-from vrgcn.targets.spec import TargetSpec
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import TargetSpec, with_usual
 from vrgcn.training.result import TrainResult
 
 KINDS = ("user", "item")

@@ -1,4 +1,5 @@
-"""What is predicted and how it is split, as settings.
+"""What is predicted and how it is split, as settings; and the usual settings of each prediction,
+whose scores docs/guides/links.md has.
 
 No torch here: the command line reads settings before it loads anything.
 """
@@ -13,8 +14,10 @@ from typing import Any, Self
 from vrgcn.data.tables.spec import check_ratio
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.settings import declared
-from vrgcn.targets.predicted import Kind, check_used, kind_of
+from vrgcn.files.settings import declarations, declared
+from vrgcn.models.config import ModelConfig
+from vrgcn.targets.predicted import EDGES, Kind, check_used, kind_of
+from vrgcn.training.config import TrainConfig
 
 # Shares of training, validation and test pairs.
 PAIR_RATIO = (0.85, 0.05, 0.1)
@@ -122,3 +125,62 @@ class TargetSpec:
         if self.ratio is None:
             return ""
         return f"split {'/'.join(f'{100 * share:g}' for share in self.ratio)}{seed}"
+
+
+# Links: pilots choose the model (runs/pair_settings.py), unless it or another setting that they
+# compare is given. Then it is the GAE of Kipf and Welling in minibatches.
+_COMPARED = [
+    name
+    for part in (ModelConfig, TrainConfig)
+    for name, said in declarations(part).items()
+    if said.compared
+]
+_LINKS: dict[str, Any] = {
+    "ratio": PAIR_RATIO,
+    "hidden": 64,
+    "layer_norm": False,
+    "epochs": 60,
+}
+_CHOSEN: dict[str, Any] = {"model": "auto", "dropout": None}
+_GIVEN: dict[str, Any] = {"model": "gcn", "dropout": 0.0}
+# Links between kinds are recommendations; minibatches of a given model are of pairs.
+_BETWEEN_KINDS: dict[str, Any] = {"metric": "ndcg@20"}
+_GIVEN_BETWEEN: dict[str, Any] = {"batch_size": 4096}
+_VALUES: dict[str, Any] = {
+    "ratio": PAIR_RATIO,
+    "model": "graphsage",
+    "layers": 1,
+    "hidden": 128,
+    "embedding": 64,
+    "dropout": 0.5,
+    "layer_norm": False,
+    "node_embeddings": True,
+    "decoder": "distmult",
+    "batch_size": 4096,
+    "epochs": 30,
+}
+_RELATIONS: dict[str, Any] = {
+    "model": "graphsage",
+    "layers": 0,
+    "embedding": 128,
+    "dropout": 0.3,
+    "layer_norm": False,
+    "decoder": "distmult",
+    "negatives": 1000,
+    "epochs": 60,
+}
+
+
+def with_usual(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by name, with those that are usual for what they predict."""
+    kind = kind_of(values.get("predict"))
+    usual = {"labels": {}, "values": _VALUES, "relations": _RELATIONS}
+    return {**(_of_links(values) if kind == "links" else usual[kind]), **values}
+
+
+def _of_links(values: Mapping[str, Any]) -> dict[str, Any]:
+    between = values["predict"] != EDGES
+    found = _LINKS | (_BETWEEN_KINDS if between else {})
+    if all(values.get(name) in (None, "auto") for name in _COMPARED):
+        return found | _CHOSEN
+    return found | _GIVEN | (_GIVEN_BETWEEN if between else {})

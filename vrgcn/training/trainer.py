@@ -18,7 +18,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
-from vrgcn.graph.trained_on import TrainedOn, note_trained_on
+from vrgcn.graph.scaling import TrainedOn, note_trained_on
 from vrgcn.training.clock import Clock, duration
 from vrgcn.training.common_move import common_staleness, old_tables
 from vrgcn.training.components import Components, build_components, look_at

@@ -39,7 +39,7 @@ from vrgcn.runs.settings import (
 )
 from vrgcn.targets.opening import find_target
 from vrgcn.targets.scored import ScoredEdges, scored_edges
-from vrgcn.targets.usual import with_usual
+from vrgcn.targets.spec import with_usual
 from vrgcn.tasks import find_task
 from vrgcn.training.clock import Clock, duration
 from vrgcn.training.config import TrainConfig, given_config

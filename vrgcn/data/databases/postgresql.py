@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from vrgcn.data.databases.adbc import write_rows
 from vrgcn.data.databases.source import (
     ForeignKey,
     Keys,
@@ -31,6 +30,7 @@ from vrgcn.data.databases.source import (
     quoted,
     quoted_table,
     readable,
+    write_rows,
 )
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyarrow import types
@@ -259,3 +259,31 @@ def check_columns_of(address: str, table: str, have: Sequence[str], wanted: Sequ
             f"{setting('append', True)}: {address}#{table} has no column "
             f"{', '.join(map(repr, missing[:5]))}; its columns are {', '.join(have[:_SHOWN])}"
         )
+
+
+def write_rows(
+    connection: Any,
+    table: str,
+    schema: str | None,
+    rows: pa.RecordBatchReader,
+    *,
+    append: bool = False,
+    then: str | None = None,
+) -> None:
+    """Write rows to a new table, or add them to one, and commit; undo everything on an error.
+
+    connection: one that commits nothing by itself
+    schema: the schema of the table; None for the usual one
+    then: a statement before the commit; the table is then a temporary one
+    """
+    mode, temporary = "append" if append else "create", then is not None
+    try:
+        with connection.cursor() as cursor:
+            cursor.adbc_ingest(table, rows, mode=mode, db_schema_name=schema, temporary=temporary)
+            if then is not None:
+                cursor.execute(then)
+        connection.commit()
+    except BaseException:
+        with suppress(Exception):  # a connection that broke has nothing to undo
+            connection.rollback()
+        raise

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from vrgcn.data.databases.adbc import write_rows
 from vrgcn.data.databases.source import (
     ForeignKey,
     Keys,
@@ -31,6 +30,7 @@ from vrgcn.data.databases.source import (
     no_table,
     query_of,
     quoted,
+    write_rows,
 )
 from vrgcn.data.databases.url import TableUrl
 from vrgcn.data.tables.reading import BATCH_BYTES, BATCH_ROWS
