@@ -134,48 +134,48 @@ def _kinds(graph: Graph) -> Iterator[Table]:
     yield text_table(title, ("relation", "edges", "per source", "per target"), rows)
 
 
-def _edges_of_relations(graph: Graph, found: Statistics) -> str:
+def _edges_of_relations(graph: Graph, statistics: Statistics) -> str:
     return (
         f"{graph.num_edges:,} of {len(graph.edges):,} relations; E counts pairs of nodes that any "
-        f"relation joins, in both directions; {found.isolated:,} nodes without any"
+        f"relation joins, in both directions; {statistics.isolated:,} nodes without any"
     )
 
 
-def _table_1(found: Statistics) -> Table:
+def _table_1(statistics: Statistics) -> Table:
     """Format a number with the rounding of the paper's Table 1: see `vrgcn.data.statistics`."""
     from vrgcn.pages.terminal import text_table
 
-    averages = (found.degree, found.two_hop)
+    averages = (statistics.degree, statistics.two_hop)
     rounded = [f"{a.rounded():,}" if a.error == 0 else f"≈ {a.rounded():,}" for a in averages]
-    row = (f"{found.nodes:,}", f"{found.edges:,}", *rounded)
+    row = (f"{statistics.nodes:,}", f"{statistics.edges:,}", *rounded)
     return text_table("as in the paper's Table 1", ("V", "E", "Degree", "Degree 2"), [row], names=0)
 
 
-def _lines(found: Statistics, scaling: str) -> dict[str, str]:
-    kind = "directed" if found.directed else "undirected"
-    kind += ", weighted" if found.weighted else ""
-    two = "one for an edge" if found.directed else "two for an edge, one for a self-loop"
-    label, labels = "classes", f"{found.classes:,}"
-    if found.several:
+def _lines(statistics: Statistics, scaling: str) -> dict[str, str]:
+    kind = "directed" if statistics.directed else "undirected"
+    kind += ", weighted" if statistics.weighted else ""
+    two = "one for an edge" if statistics.directed else "two for an edge, one for a self-loop"
+    label, labels = "classes", f"{statistics.classes:,}"
+    if statistics.several:
         labels += ", several per node"
-    if found.numbers is not None:
-        label, labels = "numbers", f"from {found.numbers}"
-    sparse = f", {found.sparse:,} of them sparse" if found.sparse else ""
+    if statistics.numbers is not None:
+        label, labels = "numbers", f"from {statistics.numbers}"
+    sparse = f", {statistics.sparse:,} of them sparse" if statistics.sparse else ""
     lines = {
-        "nodes within one hop": f"{found.degree.value:.3f} on average, with the node itself",
-        "nodes within two hops": _average(found.two_hop),
-        "neighbours": f"median {found.median_degree:,}, at most {found.max_degree:,}",
-        "edges": f"{found.pairs:,}, {kind}; {found.self_loops:,} self-loops; "
-        f"{found.isolated:,} nodes without any",
-        "entries": f"{found.entries:,} in the matrix, {two}; E also counts each node's own",
-        "features": f"{found.features:,}{sparse}, {found.density:.2%} not zero; "
+        "nodes within one hop": f"{statistics.degree.value:.3f} on average, with the node itself",
+        "nodes within two hops": _average(statistics.two_hop),
+        "neighbours": f"median {statistics.median_degree:,}, at most {statistics.max_degree:,}",
+        "edges": f"{statistics.pairs:,}, {kind}; {statistics.self_loops:,} self-loops; "
+        f"{statistics.isolated:,} nodes without any",
+        "entries": f"{statistics.entries:,} in the matrix, {two}; E also counts each node's own",
+        "features": f"{statistics.features:,}{sparse}, {statistics.density:.2%} not zero; "
         f"`vrgcn train` scales: {scaling}",
-        label: f"{labels}; known for {found.labelled:,} nodes",
-        "splits": ", ".join(f"{name} {count:,}" for name, count in found.splits.items()),
+        label: f"{labels}; known for {statistics.labelled:,} nodes",
+        "splits": ", ".join(f"{name} {count:,}" for name, count in statistics.splits.items()),
     }
-    if found.homophily is not None:
-        lines["homophily"] = f"{found.homophily:.1%} of edges join nodes of the same class"
-    for name, size in found.memory.items():
+    if statistics.homophily is not None:
+        lines["homophily"] = f"{statistics.homophily:.1%} of edges join nodes of the same class"
+    for name, size in statistics.memory.items():
         lines[f"memory: {name}"] = bytes_text(size)
     return lines
 

@@ -161,7 +161,7 @@ def _find(word: str, flags: tuple[Flag, ...]) -> tuple[Flag, bool]:
     off = by_name.get(name.removeprefix("no_"))
     if off is not None and off.kind is bool:
         return off, False
-    hint = _did_you_mean([by_name[found].flag for found in similar(name, list(by_name))])
+    hint = _did_you_mean([by_name[near].flag for near in similar(name, list(by_name))])
     raise UsageError(f"there is no option {word}{hint}")
 
 
@@ -191,8 +191,8 @@ def _refuse_word(word: str, words: list[str], place: int, flags: tuple[Flag, ...
     if word.startswith("-") and len(word) > 1 and not _number(word):
         name = word.lstrip("-").replace("-", "_")
         known = [flag.name for flag in flags if not flag.positional]
-        found = [name] if name in known else similar(name, known)
-        meant = [f"--{k.replace('_', '-')}" for k in found]
+        near = [name] if name in known else similar(name, known)
+        meant = [f"--{k.replace('_', '-')}" for k in near]
         raise UsageError(f"there is no option {word}{_did_you_mean(meant)}")
     before = words[place - 1] if place else ""
     after = f" after {before}" if before else ""
@@ -226,4 +226,4 @@ def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:
     first = _FIRST.match(message)
     if first is not None and first[1] in known:
         message = known[first[1]] + message[first.end(1) :]
-    return _FIELD.sub(lambda found: known.get(found[0], found[0]), message)
+    return _FIELD.sub(lambda match: known.get(match[0], match[0]), message)

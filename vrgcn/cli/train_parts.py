@@ -123,9 +123,9 @@ def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
             f"--resume: rank {group.rank} was told to go on with {ours}, and rank 0 to begin it by "
             "--out: tell all processes to --resume"
         )
-    for found in group.everybody(wrong):  # all raise, and none waits for another
-        if found is not None:
-            raise InputError(found)
+    for mistake in group.everybody(wrong):  # all raise, and none waits for another
+        if mistake is not None:
+            raise InputError(mistake)
     if goes_on and options.resume is None:
         return replace(options, resume=ours, out=None, overwrite=False)
     return options

@@ -134,11 +134,11 @@ def _directions(path: str, column: str, texts: list[Any], edges: PredictedEdges)
 
 def _nodes(graph: Graph, where: str, ids: list[Any], kinds: list[str]) -> Tensor:
     """(ids,) nodes, each of its own kind."""
-    found, of = np.empty(len(ids), dtype=np.int64), np.array(kinds)
+    nodes, of = np.empty(len(ids), dtype=np.int64), np.array(kinds)
     for kind in dict.fromkeys(kinds):
         own = np.flatnonzero(of == kind)
-        found[own] = graph.names.places([ids[n] for n in own], where, graph.num_nodes, kind)
-    return torch.from_numpy(found)
+        nodes[own] = graph.names.places([ids[n] for n in own], where, graph.num_nodes, kind)
+    return torch.from_numpy(nodes)
 
 
 def edge_batch(
@@ -167,16 +167,16 @@ def _ids(graph: Graph, nodes: Tensor, kind: str | None) -> pa.Array:
     return IdColumns(graph.names, kind).arrays(nodes.contiguous())[-1]
 
 
-def value_columns(target: PairTarget, names: Sequence[str], found: Tensor) -> dict[str, pa.Array]:
+def value_columns(target: PairTarget, names: Sequence[str], values: Tensor) -> dict[str, pa.Array]:
     """The predicted values of some pairs, in a column that is called as the predicted one: numbers,
     or names of classes beside their probability.
 
-    names: of the columns of ends; found: (rows,) numbers, or (rows, classes) scores
+    names: of the columns of ends; values: (rows,) numbers, or (rows, classes) scores
     """
     name = _VALUE if target.name in {*names, _PROBABILITY} else target.name
     if not target.classes:
-        return {name: pa.array(found.float().numpy())}
-    shares, places = found.softmax(1).max(1)
+        return {name: pa.array(values.float().numpy())}
+    shares, places = values.softmax(1).max(1)
     classes = pa.array(target.classes, pa.string()).take(pa.array(places.numpy()))
     return {name: classes, _PROBABILITY: pa.array(shares.float().numpy())}
 

@@ -195,13 +195,13 @@ class ColumnTable:
         self._rows = rows
 
     def kind(self, column: str) -> pa.DataType:
-        found = self._arrays[column]
-        if isinstance(found, ObjectsError):
+        array = self._arrays[column]
+        if isinstance(array, ObjectsError):
             raise InputError(
-                f"{self.name}: column {column!r} {found}; make texts, numbers or dates of them, or "
+                f"{self.name}: column {column!r} {array}; make texts, numbers or dates of them, or "
                 f"leave the column out with {setting('drop', column)}"
             )
-        return found.type
+        return array.type
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         arrays = [self._arrays[column] for column in columns]

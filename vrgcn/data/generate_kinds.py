@@ -91,9 +91,11 @@ class Store:
             rng = self._random(_EDGES, number, piece)
             some = min(PIECE, count - start)
             ends = self._piece(source, target, some, rng)
-            found = [order[end] for order, end in zip(orders, ends, strict=True)]
-            other = found[0] != found[1] if source == target else np.ones(some, bool)
-            yield found[0][other], found[1][other]
+            ends_of_edges = [order[end] for order, end in zip(orders, ends, strict=True)]
+            other = (
+                ends_of_edges[0] != ends_of_edges[1] if source == target else np.ones(some, bool)
+            )
+            yield ends_of_edges[0][other], ends_of_edges[1][other]
 
     def _piece(
         self, source: str, target: str, count: int, rng: np.random.Generator
@@ -122,9 +124,9 @@ class Store:
     def classes(self, kind: str) -> Int64s:
         """(nodes of the kind,) the class of each node's community."""
         drawn = self._random(_CLASS).integers(self.spec.classes, size=self.groups)
-        found = np.empty(self.sizes[kind], np.int64)
-        found[self._order(kind)] = drawn[self._group(kind)]
-        return found
+        classes = np.empty(self.sizes[kind], np.int64)
+        classes[self._order(kind)] = drawn[self._group(kind)]
+        return classes
 
     def features(self, kind: str) -> Iterator[NDArray[np.float32]]:
         """Pieces of the features of a kind, (rows, width)."""

@@ -65,12 +65,12 @@ def _kinds(G: Any) -> dict[Any, str]:
 
 def _relations(G: Any, kind: dict[Any, str], kinds: Sequence[str]) -> dict[Triple, list[End]]:
     """Edges by relation: source, target, attributes."""
-    found: dict[Triple, list[End]] = {}
+    relations: dict[Triple, list[End]] = {}
     for source, target, key, held in G.edges(keys=True, data=True):
         name = held.get(_RELATION, key if isinstance(key, str) else _UNNAMED)
         ends = [source, target]
         if not G.is_directed():
             ends.sort(key=lambda node: kinds.index(kind[node]))
         triple = (kind[ends[0]], str(name), kind[ends[1]])
-        found.setdefault(triple, []).append((*ends, held))
-    return found
+        relations.setdefault(triple, []).append((*ends, held))
+    return relations

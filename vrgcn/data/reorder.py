@@ -98,15 +98,15 @@ def reorder_graph(
 def _write_kept(graph: Graph, order: Tensor, place: Tensor, folder: Path) -> list[KeptPlace]:
     """Write the columns that are kept for each node and edge."""
     A = graph.adjacency
-    found: list[KeptPlace] = []
+    places: list[KeptPlace] = []
     for owner, columns in graph.kept.items():
         if owner == NODES:
             own = {name: column.take(order) for name, column in columns.items()}
         else:
             ends = place[A.indices], place[A.row_of_entry]
             own = aligned(matrix_in(folder, 0), *ends, columns, undirected=False)
-        found += write_columns(owner, own, folder, len(found))
-    return found
+        places += write_columns(owner, own, folder, len(places))
+    return places
 
 
 def _write_edges(

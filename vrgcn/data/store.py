@@ -201,8 +201,8 @@ def _verify_checksums(folder: OpenFolder, meta: Meta, arrays: dict[str, Tensor])
     names = [*(f"{name}.npy" for name in arrays), *meta.id_files().values()]
     for name in names:
         with folder.open(name) as file:
-            found = stream_checksum(file)
-        if found != meta.checksums.get(name):
+            checksum = stream_checksum(file)
+        if checksum != meta.checksums.get(name):
             raise InputError(
                 f"{folder.path / name} is damaged: its checksum is not the one that {META} has of "
                 "it; import or save the graph again (of a named data set: delete the folder)"

@@ -89,7 +89,7 @@ def kept_places(kept: Kept) -> list[KeptPlace]:
 def relations_from(arrays: Arrays, meta: Meta) -> dict[str, Relation]:
     """All relations with their reverses, which are the stored matrices of the reversed edges; those
     of one-way relations are kept for gradients only."""
-    found = []
+    relations = []
     for number, place in enumerate(meta.relations):
         given, *reverse = (
             CSR(arrays[indptr], arrays[indices], arrays.get(weights), meta.nodes)
@@ -98,8 +98,8 @@ def relations_from(arrays: Arrays, meta: Meta) -> dict[str, Relation]:
         A = given.with_transposed(reverse[0]) if reverse else given
         relation = Relation(place.triple, A, undirected=place.undirected, one_way=place.one_way)
         # The relation of a graph of one table has no reverse, whichever way its edges lead.
-        found.append(replace(relation, undirected=False) if place.source == ONE else relation)
-    return with_reverses(found)
+        relations.append(replace(relation, undirected=False) if place.source == ONE else relation)
+    return with_reverses(relations)
 
 
 def features_from(arrays: Arrays, meta: Meta) -> Tensor:
@@ -119,11 +119,11 @@ def features_from(arrays: Arrays, meta: Meta) -> Tensor:
 
 def kept_from(arrays: Arrays, meta: Meta) -> Kept:
     """The kept columns, by owner and name."""
-    found: dict[str, dict[str, Column]] = {}
+    columns: dict[str, dict[str, Column]] = {}
     for number, place in enumerate(meta.kept):
         column = Column(place.kind, arrays[kept_file(number)], place.classes)
-        found.setdefault(place.owner, {})[place.name] = column
-    return found
+        columns.setdefault(place.owner, {})[place.name] = column
+    return columns
 
 
 def names_from(folder: OpenFolder, meta: Meta) -> Names:

@@ -50,15 +50,15 @@ def advise(diagnosis: Diagnosis, cheap: Advice | None = None) -> list[Advice]:
             Advice("measure it too", f"{used}, which trains here, was not among the estimators")
         ]
     if not diagnosis.estimators[REFERENCE].gradients.known:
-        found = [*_unwritten(diagnosis, used), *_noisier_than_ns(diagnosis, used)]
-        return [*found, _no_gradient(diagnosis)]
+        advice = [*_unwritten(diagnosis, used), *_noisier_than_ns(diagnosis, used)]
+        return [*advice, _no_gradient(diagnosis)]
     if used == REFERENCE:
         return [_of_exact(diagnosis)]
     more = [*_noisier_than_ns(diagnosis, used), *_biased(diagnosis, used)]
-    found = [*_unwritten(diagnosis, used), *more, *_better(diagnosis, used)]
+    advice = [*_unwritten(diagnosis, used), *more, *_better(diagnosis, used)]
     if not more:  # that advice may ask for a larger fan-out for reasons other than noise
-        found += _drowned(diagnosis, used)
-    return found or [_fine(diagnosis, used)]
+        advice += _drowned(diagnosis, used)
+    return advice or [_fine(diagnosis, used)]
 
 
 def added_noise(estimate: Deviation, exact: Deviation) -> float:

@@ -171,7 +171,7 @@ def measure(
         if on_pass is not None:
             on_pass(done, 2 * passes * len(batches))
 
-    found = {
+    measured = {
         name: _repeat(model, their, nodes, target.centre, passes, seed, count)
         for name, their in batches.items()
     }
@@ -179,8 +179,8 @@ def measure(
         model, batches, REFERENCE, target, passes=passes, seed=seed, count=count
     )
     return {
-        name: _against(moments, found[REFERENCE], _estimated(batches[name]), gradients[name])
-        for name, moments in found.items()
+        name: _against(moments, measured[REFERENCE], _estimated(batches[name]), gradients[name])
+        for name, moments in measured.items()
     }
 
 

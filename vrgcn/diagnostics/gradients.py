@@ -110,9 +110,9 @@ def minibatch_gradient(
         batch = batches.batch(nodes, generator)
         if not batch.needs_gradient:  # it has no training node
             return tuple(torch.zeros_like(parameter) for parameter in parameters)
-        found = gradient(target, batch, batch.run(model), parameters)
+        own_gradient = gradient(target, batch, batch.run(model), parameters)
         batch.discard()
-    return found
+    return own_gradient
 
 
 @dataclass
@@ -127,12 +127,12 @@ class _Found:
         self.difference.add([g - r for g, r in zip(gradients, exact, strict=True)])
 
 
-def _against(found: _Found, exact: _Found, names: list[str], trained: int) -> Gradients:
+def _against(estimated: _Found, exact: _Found, names: list[str], trained: int) -> Gradients:
     def of(places: list[int]) -> Deviation:
         return paired_deviation(
-            found.estimate.parts(places),
+            estimated.estimate.parts(places),
             exact.estimate.parts(places),
-            found.difference.parts(places),
+            estimated.difference.parts(places),
         )
 
     layers: dict[str, list[int]] = {}

@@ -140,5 +140,5 @@ def path_of(file: BinaryIO) -> str:
     return path if os.path.exists(path) else str(file.name)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

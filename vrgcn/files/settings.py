@@ -53,28 +53,28 @@ class Declaration:
 
 def declared(default: T, **said: Any) -> T:
     """Return a field of a dataclass with what it says of itself: fields of `Declaration`."""
-    found: T = field(default=default, metadata={_KEY: Declaration(**said)})
-    return found
+    entry: T = field(default=default, metadata={_KEY: Declaration(**said)})
+    return entry
 
 
 def declaration(entry: Field[Any]) -> Declaration:
     """Return what a field says of its setting."""
-    found: Declaration = entry.metadata.get(_KEY, Declaration())
-    return found
+    declared_here: Declaration = entry.metadata.get(_KEY, Declaration())
+    return declared_here
 
 
 def declarations(kind: type) -> dict[str, Declaration]:
     """Return what each field of a dataclass says of its setting, including the fields of inner
     dataclasses, by name."""
-    found: dict[str, Declaration] = {}
+    by_name: dict[str, Declaration] = {}
     hints = get_type_hints(kind)
     for each in fields(kind):
         hint = hints[each.name]
         if is_dataclass(hint) and isinstance(hint, type):
-            found.update(declarations(hint))
+            by_name.update(declarations(hint))
         else:
-            found[each.name] = declaration(each)
-    return found
+            by_name[each.name] = declaration(each)
+    return by_name
 
 
 class Component:

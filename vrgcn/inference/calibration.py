@@ -70,20 +70,20 @@ def fit_temperature(outputs: Tensor, labels: Tensor) -> float | None:
     if lowest in (0, _PLACES - 1):
         return None
     bounds = (places[lowest - 1], places[lowest + 1])
-    found = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-4})
-    return math.exp(float(found.x))
+    lowest_cost = minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-4})
+    return math.exp(float(lowest_cost.x))
 
 
 def held_out_temperatures(outputs: Tensor, labels: Tensor, folds: Tensor) -> Tensor | None:
     """The temperature of each node, (nodes,), fitted on the other folds; None if there is none."""
-    found = torch.ones(len(labels), dtype=torch.float64)
+    temperatures = torch.ones(len(labels), dtype=torch.float64)
     for fold in folds.unique().tolist():
         inside = folds == fold
         temperature = fit_temperature(outputs[~inside], labels[~inside])
         if temperature is None:
             return None
-        found[inside] = temperature
-    return found
+        temperatures[inside] = temperature
+    return temperatures
 
 
 def choose_temperature(task: Task, outputs: Tensor, labels: Tensor, folds: Tensor) -> float:
@@ -147,11 +147,11 @@ def median_cut(margins: Tensor, actual: Tensor, folds: Tensor) -> float:
 
 def held_out_cuts(margins: Tensor, actual: Tensor, folds: Tensor) -> Tensor:
     """The cut of each node, (nodes,), chosen by `median_cut` on the other folds."""
-    found = torch.zeros(len(margins), dtype=torch.float64)
+    cuts = torch.zeros(len(margins), dtype=torch.float64)
     for fold in folds.unique().tolist():
         inside = folds == fold
-        found[inside] = median_cut(margins[~inside], actual[~inside], folds[~inside])
-    return found
+        cuts[inside] = median_cut(margins[~inside], actual[~inside], folds[~inside])
+    return cuts
 
 
 def choose_cut(margins: Tensor, actual: Tensor, folds: Tensor) -> float | None:
@@ -264,12 +264,12 @@ def calibrate(task: Task, outputs: Tensor, labels: Tensor, nodes: Tensor) -> Cal
             cut = choose_cut(margins, labels == 1, folds)
             threshold = None if cut is None else _sigmoid(cut / temperature)
     scores = torch.empty(0, dtype=torch.float64)
-    found = Calibration(temperature, threshold, len(nodes), scores)
+    calibration = Calibration(temperature, threshold, len(nodes), scores)
     if task.several:
-        return found
+        return calibration
     # Divided and multiplied again as predictions are: rounding must not tell equal nodes apart.
-    scores = task.strangeness(found.undone(found.outputs(outputs)), labels)
-    return replace(found, scores=scores.sort().values)
+    scores = task.strangeness(calibration.undone(calibration.outputs(outputs)), labels)
+    return replace(calibration, scores=scores.sort().values)
 
 
 def _sigmoid(number: float) -> float:

@@ -65,9 +65,9 @@ def choose_smoothing(
     tries = _Tries(problem, shares, errors, labels, centre, size)
     best: tuple[float, _Tried] | None = None
     for tried in grid:
-        found = tries.score(*tried)
-        if best is None or problem.better(found, best[0]):
-            best = found, tried
+        val = tries.score(*tried)
+        if best is None or problem.better(val, best[0]):
+            best = val, tried
         if problem.over():
             break
     assert best is not None
@@ -111,8 +111,8 @@ class _Tries:
             self.known = correct, self.spreading.spread(self.errors, correct, "correct")
         first = corrected(self.shares, self.known[1], self.size if autoscale else None)
         first[graph.train] = self.labels
-        found = self.spreading.spread(first, smooth, "smooth")[graph.val]
-        return self.problem.score(outputs_of(self.problem.task, found, self.centre))
+        smoothed_shares = self.spreading.spread(first, smooth, "smooth")[graph.val]
+        return self.problem.score(outputs_of(self.problem.task, smoothed_shares, self.centre))
 
 
 def _affordable(problem: Problem) -> tuple[_Tried, ...]:

@@ -44,9 +44,9 @@ def embeddings(
         model, graph, propagation=propagation, directory=directory, on_chunk=on_chunk
     )
     asked = asked_nodes(graph, nodes, kind)
-    found = sweeps.outputs(asked, find_layer(sweeps, layer))
-    check_all_outputs(sweeps, asked, found, "embedding")
-    return found
+    rows = sweeps.outputs(asked, find_layer(sweeps, layer))
+    check_all_outputs(sweeps, asked, rows, "embedding")
+    return rows
 
 
 def find_layer(sweeps: Outputs, layer: int) -> int | None:

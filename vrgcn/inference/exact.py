@@ -177,15 +177,15 @@ def _check_weights(where: str, weights: Tensors, wanted: Tensors) -> None:
     if foreign:
         raise InputError(f"{where}: the model that it describes has no weights {min(foreign)!r}")
     for name, own in wanted.items():
-        found, floating = weights[name], own.is_floating_point()
-        if found.shape != own.shape:
+        given, floating = weights[name], own.is_floating_point()
+        if given.shape != own.shape:
             raise InputError(
-                f"{where}: {name} is {tuple(found.shape)}, and the model that the file "
+                f"{where}: {name} is {tuple(given.shape)}, and the model that the file "
                 f"describes has {tuple(own.shape)}"
             )
-        if not (found.is_floating_point() if floating else found.dtype == own.dtype):
+        if not (given.is_floating_point() if floating else given.dtype == own.dtype):
             kind = "floating-point numbers" if floating else own.dtype
-            raise InputError(f"{where}: {name} holds {found.dtype}, not {kind}")
+            raise InputError(f"{where}: {name} holds {given.dtype}, not {kind}")
     numbers = {name: value for name, value in weights.items() if value.is_floating_point()}
     dtypes = sorted({str(value.dtype) for name, value in numbers.items() if name not in _SCALE})
     if len(dtypes) > 1:
@@ -200,11 +200,11 @@ def _check_agreement(where: str, settings: Settings, tensors: Tensors, source: S
     if settings["model"] is not None:
         columns = _check_names(where, settings["arguments"], source)
     wanted = {f"scaling.{name}" for name in _SCALED.get(settings["scaling"], ())}
-    found = {name for name in tensors if not name.startswith(_PREFIX)} - {*ID_TENSORS}
-    if found != wanted:
+    weights = {name for name in tensors if not name.startswith(_PREFIX)} - {*ID_TENSORS}
+    if weights != wanted:
         raise InputError(
             f"{where}: scaling {settings['scaling']!r} has the tensors "
-            f"{sorted(wanted)}, and the file {sorted(found)}"
+            f"{sorted(wanted)}, and the file {sorted(weights)}"
         )
     for name in sorted(wanted):
         shape = tuple(tensors[name].shape)
@@ -223,8 +223,8 @@ def _check_agreement(where: str, settings: Settings, tensors: Tensors, source: S
 
 def _counts_up(groups: Tensor) -> bool:
     """Whether each number from 1 to the largest is there."""
-    found = groups.unique()
-    return bool(found[0] >= 0 and found[-1] < len(found) + int(found[0] > 0))
+    numbers = groups.unique()
+    return bool(numbers[0] >= 0 and numbers[-1] < len(numbers) + int(numbers[0] > 0))
 
 
 def _check_names(where: str, arguments: Settings, source: Source) -> int:

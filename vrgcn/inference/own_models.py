@@ -81,14 +81,14 @@ def _named(name: str) -> Callable[..., nn.Module]:
     if not (module and colon and attribute):
         raise InputError(f'model={name!r}: write "module:name", such as "mymodels:Residual"')
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InputError(f"model={name!r}: {error}; is its folder on the path?") from None
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise InputError(f"model={name!r}: {module} has no {attribute}")
-        found = getattr(found, part)
-    if not callable(found):
+        value = getattr(value, part)
+    if not callable(value):
         raise TypeError(f"model={name!r} is neither a class nor a function")
-    made: Callable[..., nn.Module] = found
+    made: Callable[..., nn.Module] = value
     return made

@@ -63,8 +63,8 @@ def coverage_of(
 
     outputs: calibrated, (nodes, width); groups: (nodes,) bool by name; empty ones are left out
     """
-    found = region(outputs)
-    held, ends = task.covers(found, labels).double(), found.double()
+    regions = region(outputs)
+    held, ends = task.covers(regions, labels).double(), regions.double()
     size = ends.sum(1) if task.has_classes else ends[:, 1] - ends[:, 0]
     everything = {"all": torch.ones(len(labels), dtype=torch.bool)} | groups
     return [
@@ -80,13 +80,13 @@ def by_degree(degrees: Tensor) -> dict[str, Tensor]:
         return {}
     shares = torch.linspace(0, 1, GROUPS + 1, dtype=torch.float64)
     edges = torch.quantile(degrees.double(), shares).round().long().tolist()
-    found: dict[str, Tensor] = {}
+    groups: dict[str, Tensor] = {}
     low = edges[0]
     for number, high in enumerate(edges[1:], start=1):
         last = number == GROUPS
         inside = (degrees >= low) & ((degrees <= high) if last else (degrees < high))
         if inside.any():
             top = int(degrees[inside].max())
-            found[f"degree {low}" if low == top else f"degree {low} to {top}"] = inside
+            groups[f"degree {low}" if low == top else f"degree {low} to {top}"] = inside
         low = high
-    return found
+    return groups

@@ -94,13 +94,13 @@ class Spreading:
 
     def reach(self, nodes: Tensor) -> Tensor:
         """The nodes within STEPS hops of some nodes, ascending."""
-        found = nodes.unique()
+        reached = nodes.unique()
         for _ in range(STEPS):
-            wider = with_neighbours(found, self.P)
-            if len(wider) == len(found):
+            wider = with_neighbours(reached, self.P)
+            if len(wider) == len(reached):
                 break
-            found = wider
-        return found
+            reached = wider
+        return reached
 
 
 def corrected(shares: Tensor, z: Tensor, size: float | None) -> Tensor:
@@ -115,11 +115,11 @@ def corrected(shares: Tensor, z: Tensor, size: float | None) -> Tensor:
 
 def outputs_of(task: Task, smoothed: Tensor, centre: float) -> Tensor:
     """Outputs whose shares are smoothed ones: (rows, width) float64."""
-    found = smoothed.double() + centre
+    outputs = smoothed.double() + centre
     if task.has_classes:
-        found = found.clamp(min=_LEAST)
-        found = found.clamp(max=1) if task.several else found / found.sum(1, keepdim=True)
-    return task.from_shares(found)
+        outputs = outputs.clamp(min=_LEAST)
+        outputs = outputs.clamp(max=1) if task.several else outputs / outputs.sum(1, keepdim=True)
+    return task.from_shares(outputs)
 
 
 def _number(least: float, most: float, words: str) -> Kind:

@@ -119,10 +119,10 @@ class RowOutputs(StagedOutputs):
 
     def outputs(self, nodes: Tensor | None = None, layer: int | None = None) -> Tensor:
         self.inner.on_begin = self.on_begin
-        found = self.inner.outputs(nodes, layer)
-        for part in found.split(ROWS) if layer is None else ():
+        outputs = self.inner.outputs(nodes, layer)
+        for part in outputs.split(ROWS) if layer is None else ():
             part.copy_(self.stage.rows(part, self.task))
-        return found
+        return outputs
 
     def stream(
         self, nodes: Tensor | None = None, layer: int | None = None

@@ -115,8 +115,8 @@ def find_stage(where: str, name: object) -> type[Stage]:
             f"{where}: stages after the first must be {known_names(PLUGINS, STAGES)}, not "
             f"{shown(name)}; if another package has it, install that"
         )
-    found: type[Stage] = kind
-    return found
+    stage: type[Stage] = kind
+    return stage
 
 
 def refuse_unknown(
@@ -135,14 +135,14 @@ def tensors_by_place(
 
     what: the parts are, for errors
     """
-    found: list[dict[str, Tensor]] = [{} for _ in range(count)]
-    places = {str(place): held for place, held in enumerate(found)}
+    by_place: list[dict[str, Tensor]] = [{} for _ in range(count)]
+    places = {str(place): held for place, held in enumerate(by_place)}
     for name, tensor in tensors.items():
         place, _, own = name.partition(".")
         if place not in places:
             raise InputError(f"{where}: none of its {count} {what} has the tensor {name!r}")
         places[place][own] = tensor
-    return found
+    return by_place
 
 
 def _first_stage(where: str, name: object) -> type[SavedModel]:
@@ -150,8 +150,8 @@ def _first_stage(where: str, name: object) -> type[SavedModel]:
         raise InputError(
             f"{where}: the first stage must be {' or '.join(FIRST)}, not {shown(name)}"
         )
-    found: type[SavedModel] = _named(FIRST[name])
-    return found
+    first: type[SavedModel] = _named(FIRST[name])
+    return first
 
 
 def _named(path: str) -> Any:

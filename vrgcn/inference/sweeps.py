@@ -137,9 +137,9 @@ class ExactSweeps(Outputs):
             self.model, self.setup, needed[-1], self.tables, stop=layer, keep_averages=keep
         )
         for swept in last:
-            found = swept.outputs if layer is None else swept.received[layer]
-            assert found is not None
-            yield swept.nodes, found.to_dense().cpu()  # features may be sparse
+            rows = swept.outputs if layer is None else swept.received[layer]
+            assert rows is not None
+            yield swept.nodes, rows.to_dense().cpu()  # features may be sparse
             self.done(len(swept.nodes))
 
     def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:

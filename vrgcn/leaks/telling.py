@@ -130,16 +130,16 @@ def _numbers(graph: Graph, nodes: Tensor) -> Iterator[Told]:
             yield Told(block.titles[place], float(r2[place]))
 
 
-def _judged(graph: Graph, found: list[Told], *, numbers: bool) -> Iterator[Finding]:
+def _judged(graph: Graph, told_by: list[Told], *, numbers: bool) -> Iterator[Finding]:
     """Findings about columns that tell too much."""
-    ordinary = [told for told in found if told.skill < STRONG and told.auc < AUC]
+    ordinary = [told for told in told_by if told.skill < STRONG and told.auc < AUC]
     next_best = max(ordinary, key=_order, default=None)
     level = max(next_best.skill, 0.0) if next_best is not None else 0.0
     beside = "no other column tells much"
     if next_best is not None and level > 0:
         beside = f"the next best column, {next_best.column!r}, has {level:.2f}"
     measure = "R²" if numbers else "skill"
-    odd = [told for told in found if told.skill >= STRONG]
+    odd = [told for told in told_by if told.skill >= STRONG]
     for told in sorted(odd, key=_order, reverse=True)[:_SHOWN]:
         severity: Severity = "high" if told.skill >= CERTAIN else "medium"
         if severity == "medium" and told.skill - level < AHEAD:
@@ -150,15 +150,15 @@ def _judged(graph: Graph, found: list[Told], *, numbers: bool) -> Iterator[Findi
         )
         yield Finding(severity, "column", text, _advice([told]))
     if not numbers:
-        yield from _one_class_each(graph, [told for told in found if told.skill < STRONG])
+        yield from _one_class_each(graph, [told for told in told_by if told.skill < STRONG])
 
 
-def _one_class_each(graph: Graph, found: list[Told]) -> Iterator[Finding]:
+def _one_class_each(graph: Graph, columns_told: list[Told]) -> Iterator[Finding]:
     """Columns that tell one class from all others. With many classes and columns some do so by
     nature: a column counts if its class is large, or if most classes have such a column."""
     assert graph.labels is not None
     sure: dict[int, Told] = {}
-    for told in sorted(found, key=lambda each: each.auc):
+    for told in sorted(columns_told, key=lambda each: each.auc):
         if told.auc >= AUC and told.label is not None:
             sure[told.label] = told
     labels = graph.labels[graph.train]
@@ -185,8 +185,8 @@ def _class_name(graph: Graph, label: int) -> str:
     return f"class {label}" if names is None else names[label]
 
 
-def _advice(found: list[Told]) -> str:
-    columns = tuple(told.column for told in found)
+def _advice(telling: list[Told]) -> str:
+    columns = tuple(told.column for told in telling)
     named = columns if len(columns) > 1 else columns[0]
     return (
         "is it known before the label is, for nodes whose label is to be predicted? If not, import "

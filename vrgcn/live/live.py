@@ -467,20 +467,20 @@ class Live:
             self._fold()
             return Resolver(self._world.known).resolve(changes)
 
-    def _commit(self, found: Resolved, computed: Computed) -> None:
+    def _commit(self, resolved: Resolved, computed: Computed) -> None:
         """Let readers see a change: all of it at once."""
         with self._reading:
             if len(computed.nodes):
                 self._world.state.outputs.index_copy_(0, computed.nodes, computed.outputs)
                 self._latest = max(time.time(), self._latest + 1e-6)  # no two changes have one
                 self._world.state.computed[computed.nodes] = self._latest
-            for (kind, key), _ in found.removed.items():
+            for (kind, key), _ in resolved.removed.items():
                 self._world.ids[kind].remove(key)
-            for (kind, key), slot in found.added.items():
+            for (kind, key), slot in resolved.added.items():
                 self._world.ids[kind].add(key, slot)
-            for kind, count in found.taken.items():
+            for kind, count in resolved.taken.items():
                 self._world.slots.used[kind] += count
-            for name, pairs in found.forgotten.items():
+            for name, pairs in resolved.forgotten.items():
                 self._world.relations[name].hidden.forget(pairs)
             self.version += 1
 

@@ -92,11 +92,11 @@ def _table_name(table: Staleness) -> str:
     return f"layer {table.level + 1}: {_KINDS[table.kind]}"
 
 
-def bias_text(found: Deviation) -> str:
+def bias_text(deviation: Deviation) -> str:
     """Return the bias as text, or the floor below which it was not seen."""
-    if found.biased:
-        return share(found.bias)
-    return "0" if found.floor <= ROUNDING else f"< {share(found.floor)}"
+    if deviation.biased:
+        return share(deviation.bias)
+    return "0" if deviation.floor <= ROUNDING else f"< {share(deviation.floor)}"
 
 
 def share(value: float) -> str:

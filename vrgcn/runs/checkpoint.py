@@ -176,8 +176,8 @@ def _readable(file: Path) -> Iterator[None]:
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints of a folder, newest first."""
-    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=step_of, reverse=True)
+    checkpoints = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
+    return sorted(checkpoints, key=step_of, reverse=True)
 
 
 def step_of(path: Path) -> int:

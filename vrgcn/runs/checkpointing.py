@@ -57,12 +57,12 @@ class Checkpoints:
 
     def resume(self) -> bool:
         """Restore the trainer from the newest checkpoint; return False if there is none."""
-        found = self._newest()
-        if found is None:
+        checkpoint = self._newest()
+        if checkpoint is None:
             return False
-        self._refuse_another(found)
-        self._note_changes(found)
-        self._restore(found)
+        self._refuse_another(checkpoint)
+        self._note_changes(checkpoint)
+        self._restore(checkpoint)
         return True
 
     def run(self, stop: StopRequest) -> TrainResult:
@@ -187,15 +187,17 @@ class Checkpoints:
             raise Interrupted(number, f"{at}; everything is kept in {self._kept[-1]}")
         raise Interrupted(number, f"{at}; what came after the last checkpoint is lost")
 
-    def _restore(self, found: Checkpoint) -> None:
+    def _restore(self, checkpoint: Checkpoint) -> None:
         try:
-            check_state(self.trainer, found.state)
-            self.trainer.restore(found.state)
+            check_state(self.trainer, checkpoint.state)
+            self.trainer.restore(checkpoint.state)
         except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
-            raise DamagedCheckpointError(f"{found.path} does not fit this run: {error}") from None
+            raise DamagedCheckpointError(
+                f"{checkpoint.path} does not fit this run: {error}"
+            ) from None
         there = checkpoints_in(self.folder)[::-1]
-        self._kept = [path for path in there if step_of(path) <= step_of(found.path)]
-        self._written = found.state.position.step, found.state.progress.rollbacks
+        self._kept = [path for path in there if step_of(path) <= step_of(checkpoint.path)]
+        self._written = checkpoint.state.position.step, checkpoint.state.progress.rollbacks
         self._last = self.trainer.clock.now()
         try:
             self.trainer.listener.restore(self.trainer.progress.curve)
@@ -206,47 +208,48 @@ class Checkpoints:
         """Continue from the last good checkpoint with half the learning rate."""
         trainer = self.trainer
         done = trainer.progress.rollbacks
-        found = self._newest()
-        if found is None:
+        checkpoint = self._newest()
+        if checkpoint is None:
             raise error
         if trainer.config.on_nan == "stop":
             raise DivergedError(
                 str(error),
-                f"the last good checkpoint, {found.path}, is as it was: going on from it with "
+                f"the last good checkpoint, {checkpoint.path}, is as it was: going on from it with "
                 f"{setting('on_nan', 'rollback')} halves the rate",
             ) from None
         if done >= ROLLBACKS:
             raise DivergedError(str(error), f"it was rolled back {done} times already") from None
-        before = found.state.progress.rollbacks
-        self._restore(found)
+        before = checkpoint.state.progress.rollbacks
+        self._restore(checkpoint)
         trainer.progress.rollbacks = done + 1
         trainer.schedule.scale(0.5 ** (done + 1 - before))
         rate = trainer.optimizer.param_groups[0]["lr"]
         self.on_note(
-            f"{error.what}; back to {found.path.name} with half the rate, {rate:g} "
+            f"{error.what}; back to {checkpoint.path.name} with half the rate, {rate:g} "
             f"({done + 1} of at most {ROLLBACKS} times)"
         )
 
-    def _refuse_another(self, found: Checkpoint) -> None:
+    def _refuse_another(self, checkpoint: Checkpoint) -> None:
         self._identity = self._identify()
-        told = differences(found.identity, self._identity)
+        told = differences(checkpoint.identity, self._identity)
         if told:
             raise InputError(
-                f"{found.path} is of another run, and cannot go on as this one: {'; '.join(told)}"
+                f"{checkpoint.path} is of another run, and cannot go on as this one: "
+                f"{'; '.join(told)}"
             )
-        done, epochs = len(found.state.progress.curve), self.trainer.config.epochs
+        done, epochs = len(checkpoint.state.progress.curve), self.trainer.config.epochs
         if done > epochs:
             raise InputError(f"the run has {done} epochs already: epochs {epochs} is too few")
 
-    def _note_changes(self, found: Checkpoint) -> None:
+    def _note_changes(self, checkpoint: Checkpoint) -> None:
         threads = torch.get_num_threads()
-        if found.threads != threads:
+        if checkpoint.threads != threads:
             self.on_note(
-                f"the run had {found.threads} CPU threads and goes on with {threads}: sums are "
-                "taken in another order, so its last bits may differ from an unbroken run's"
+                f"the run had {checkpoint.threads} CPU threads and goes on with {threads}: sums "
+                "are taken in another order, so its last bits may differ from an unbroken run's"
             )
-        if found.torch != torch.__version__:
-            self.on_note(f"the run was begun by PyTorch {found.torch}: last bits may differ")
+        if checkpoint.torch != torch.__version__:
+            self.on_note(f"the run was begun by PyTorch {checkpoint.torch}: last bits may differ")
 
 
 def _warn(note: str) -> None:

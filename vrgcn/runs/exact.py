@@ -76,9 +76,9 @@ def opened_sweeps(
             graph = opened.graph
             if verbose:
                 print_note(opened.note)
-        found, of = _asked(graph, nodes, kind)
+        asked, of = _asked(graph, nodes, kind)
         sweeps = exact_sweeps(run.saved, graph, directory=folder)
-        yield Sweeping(graph, found, IdColumns(graph.names, of), sweeps)
+        yield Sweeping(graph, asked, IdColumns(graph.names, of), sweeps)
 
 
 def _asked(graph: Graph, nodes: Any, kind: str | None) -> tuple[Tensor | None, str | None]:

@@ -159,8 +159,8 @@ def member_runs(folder: Path) -> list[Path]:
     if (folder / METRICS).is_file():
         return []
     patterns = (BEST, f"{SEED}*", f"{TRIALS}/{TRIAL}*")
-    found = [sorted(folder.glob(pattern), key=_by_number) for pattern in patterns]
-    return [run for group in found for run in group if (run / METRICS).is_file()]
+    by_pattern = [sorted(folder.glob(pattern), key=_by_number) for pattern in patterns]
+    return [run for group in by_pattern for run in group if (run / METRICS).is_file()]
 
 
 def _by_number(folder: Path) -> tuple[int, str]:
@@ -221,9 +221,9 @@ def resumable(folder: Path) -> bool:
     from vrgcn.runs.checkpoint import checkpoints_in
 
     homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
-    found = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
+    any_checkpoint = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
     fitted = any((folder / BASELINES).glob(f"*/{RESULT}"))
-    return found or fitted or bool(member_runs(folder))
+    return any_checkpoint or fitted or bool(member_runs(folder))
 
 
 def check_free(folder: Path, overwrite: bool) -> None:

@@ -241,8 +241,8 @@ class _Asking:
 
     def scores(self, pairs: Place) -> Predicted:
         """Return the scores of the pairs in a table."""
-        with self._scored(pairs, None) as (found, rows, scores):
-            words = f"{found.edges.noun} of {len(rows):,} {found.edges.word}"
+        with self._scored(pairs, None) as (embedded, rows, scores):
+            words = f"{embedded.edges.noun} of {len(rows):,} {embedded.edges.word}"
             return Predicted(words, outputs=scores)
 
     def write(
@@ -261,11 +261,11 @@ class _Asking:
         with destination(out, append=append) as path:
             if pairs is None:
                 return self._write_nodes(out, path, nodes, kind, **columns)
-            with self._scored(pairs, out) as (found, rows, scores):
-                batch = found.edges.written(found.graph, rows, scores)
+            with self._scored(pairs, out) as (embedded, rows, scores):
+                batch = embedded.edges.written(embedded.graph, rows, scores)
                 with edge_file(path, batch.schema) as writer:
                     writer.write_batch(batch)
-            return Predicted(f"{found.edges.noun} of {len(rows):,} {found.edges.word}", out)
+            return Predicted(f"{embedded.edges.noun} of {len(rows):,} {embedded.edges.word}", out)
 
     def _write_nodes(
         self,
@@ -324,10 +324,10 @@ class _Asking:
             self.sweeping(None, ALL, out) as opened,
             shown("embedding", opened.sweeps.work(None), self.verbose) as advance,
         ):
-            found = embed_run(model, opened.graph, opened.sweeps, advance)
-            rows = found.edges.read(pairs, found.graph)
-            scores = found.edges.scorer(found.decoder, found.embeddings).score(rows).cpu()
-            yield found, rows, scores
+            embedded = embed_run(model, opened.graph, opened.sweeps, advance)
+            rows = embedded.edges.read(pairs, embedded.graph)
+            scores = embedded.edges.scorer(embedded.decoder, embedded.embeddings).score(rows).cpu()
+            yield embedded, rows, scores
 
 
 def chosen_threshold(folder: Path, saved: SavedModel, threshold: float | None) -> float | None:

@@ -115,11 +115,11 @@ def recommend(
             )
         )
         with shown("embedding", asked.sweeps.work(None), verbose) as advance:
-            found = embed_run(model, asked.graph, asked.sweeps, advance)
-        edges = found.edges.predicted
-        direction = found.edges.direction(relation)
+            embedded = embed_run(model, asked.graph, asked.sweeps, advance)
+        edges = embedded.edges.predicted
+        direction = embedded.edges.direction(relation)
         ends = edges.ends(direction)
-        scorer = found.edges.scorer(found.decoder, found.embeddings)
+        scorer = embedded.edges.scorer(embedded.decoder, embedded.embeddings)
 
         def written(best: Best) -> pa.RecordBatch:
             ranks, scores = (pa.array(part.numpy()) for part in (best.ranks, best.scores))

@@ -108,12 +108,12 @@ def former_model(
     """
     if not (folder / MODEL).is_file():
         return None
-    found: FormerModel | None = None
+    former: FormerModel | None = None
     for epoch, val in _epochs(folder):
         point = FormerModel(epoch, val if scored else None, better)
-        if found is None or point.beats(found.epoch, found.val):
-            found = point
-    return found
+        if former is None or point.beats(former.epoch, former.val):
+            former = point
+    return former
 
 
 def _epochs(folder: Path) -> Iterator[tuple[int, float | None]]:

@@ -266,21 +266,21 @@ def refusals() -> Iterator[None]:
         raise ProblemError(507, text, retry_after=_FULL_SECONDS) from error
 
 
-def _shown(found: Predictions) -> list[dict[str, Any]]:
+def _shown(predictions: Predictions) -> list[dict[str, Any]]:
     """Predictions as answers show them."""
-    if found.classes is None:
-        return [{"value": value} for value in found.outputs[:, 0].tolist()]
-    shares = found.probabilities.tolist()
-    rows = [dict(zip(found.classes, row, strict=True)) for row in shares]
-    if found.multilabel:
+    if predictions.classes is None:
+        return [{"value": value} for value in predictions.outputs[:, 0].tolist()]
+    shares = predictions.probabilities.tolist()
+    rows = [dict(zip(predictions.classes, row, strict=True)) for row in shares]
+    if predictions.multilabel:
         return [
             {"labels": [name for name, share in row.items() if share > 0.5], "probabilities": row}
             for row in rows
         ]
-    assert found.labels is not None
+    assert predictions.labels is not None
     return [
         {"label": label, "probabilities": row}
-        for label, row in zip(found.labels, rows, strict=True)
+        for label, row in zip(predictions.labels, rows, strict=True)
     ]
 
 

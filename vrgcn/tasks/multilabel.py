@@ -114,9 +114,9 @@ def sigmoid_cross_entropy(
     if weights is None:
         return F.binary_cross_entropy_with_logits(outputs, labels, reduction="none").mean(1)
     absent, present = weights.to(outputs)
-    found = present * labels * F.logsigmoid(outputs)
+    positive = present * labels * F.logsigmoid(outputs)
     missed = absent * (1 - labels) * F.logsigmoid(-outputs)
-    return -(found + missed).mean(1)
+    return -(positive + missed).mean(1)
 
 
 def balanced_presence(labels: Tensor) -> Tensor:

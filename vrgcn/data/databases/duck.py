@@ -120,8 +120,8 @@ class Duck:
 
     def _fetched(self, query: str) -> list[tuple[Any, ...]]:
         with naming(self._address, self._errors):
-            found: list[tuple[Any, ...]] = self._connection.cursor().execute(query).fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = self._connection.cursor().execute(query).fetchall()
+            return rows
 
     def _names(self, *, views: bool = True) -> list[str]:
         query = f"SELECT table_name FROM duckdb_tables() WHERE {_OWN} AND NOT internal"

@@ -177,8 +177,8 @@ class PostgreSQL:
     def _fetched(self, query: str) -> list[tuple[Any, ...]]:
         with naming(self._address, self._errors), self._connection.cursor() as cursor:
             cursor.execute(query)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
 
 def _with_usual(address: str) -> str:

@@ -81,7 +81,7 @@ class _Proposing:
         self._names = dict(zip(self._tables, _unique(self._tables), strict=True))
 
     def proposal(self) -> ImportProposal:
-        found = self._found
+        proposal = self._found
         relations = {name: self._ends(table) for name, table in self._tables.items()}
         used = {key.table for ends in relations.values() if ends for key in ends}
         for name, table in self._tables.items():
@@ -92,22 +92,22 @@ class _Proposing:
                     (self._names[ends[0].table], self._names[name], self._names[ends[1].table])
                 )
                 self._add_relation(table, title, ends)
-                found.rows.append((name, f"relation {title}", columns))
+                proposal.rows.append((name, f"relation {title}", columns))
             elif self._foreign[name] or self._referred[name] or name in used:
                 own = self._add_kind(table)
                 becomes = f"kind {self._names[name]}" + "".join(
                     f", relation {each}" for each in own
                 )
-                found.rows.append((name, becomes, columns))
+                proposal.rows.append((name, becomes, columns))
             else:
-                found.rows.append((name, "left out: no key leads to or from it", columns))
-        if not found.edges:
+                proposal.rows.append((name, "left out: no key leads to or from it", columns))
+        if not proposal.edges:
             raise InputError(
                 "has no foreign keys that relate its tables, and tables are "
                 f"{', '.join(self._tables) or 'none'}: name them with {setting('nodes')} and "
                 f"{setting('edges')}"
             )
-        return found
+        return proposal
 
     def _usable(self, table: Keys) -> list[ForeignKey]:
         """The foreign keys of one column, to tables that are there."""
@@ -150,30 +150,30 @@ class _Proposing:
 
     def _add_kind(self, table: Keys) -> list[str]:
         """Add a kind and the relations of its foreign keys; return their titles."""
-        kind, found = self._names[table.table], self._found
+        kind, proposal = self._names[table.table], self._found
         identity, what = self._id(table), _what(table.table)
         if identity is None:
             identity = _free("row_id", table.columns)
             what = (
                 f"SELECT row_number() OVER () AS {quoted(identity)}, * FROM {quoted(table.table)}"
             )
-            found.notes.append(f"{table.table}: has no key of one column; its rows are numbered")
-            found.id.append(f"{kind}.{identity}")
+            proposal.notes.append(f"{table.table}: has no key of one column; its rows are numbered")
+            proposal.id.append(f"{kind}.{identity}")
         elif identity != ("id" if "id" in table.columns else next(iter(table.columns))):
-            found.id.append(f"{kind}.{identity}")
-        found.nodes[kind] = what
+            proposal.id.append(f"{kind}.{identity}")
+        proposal.nodes[kind] = what
         titles: list[str] = []
         ends: list[str] = []
         for key in self._foreign[table.table]:
             if self._id(self._tables[key.table]) != key.keys[0]:
-                found.notes.append(
+                proposal.notes.append(
                     f"{table.table}: the foreign key {key.columns[0]} refers to "
                     f"{key.table}.{key.keys[0]}, which is not its id, and is left out"
                 )
                 continue
             title = self._title(kind, key, titles)
-            found.edges[title] = what
-            found.target.append(f"{title}.{key.columns[0]}")
+            proposal.edges[title] = what
+            proposal.target.append(f"{title}.{key.columns[0]}")
             titles.append(title)
             ends.append(key.columns[0])
         self._drop(table, kind, [*table.primary, *self._keys_of(table)], [identity, *ends])

@@ -49,17 +49,17 @@ def check_destination(out: TableUrl, *, append: bool) -> None:
 
 def _check_names(out: TableUrl, names: list[str]) -> None:
     """Raise if a database would take two columns for one, or end a column's name early."""
-    found: dict[str, str] = {}
+    by_lower: dict[str, str] = {}
     for name in names:
         same = name if out.scheme == "postgresql" else name.lower()
-        if same in found or "\0" in name:
-            why = f"and {shown(found[same])} are one name" if same in found else "holds a NUL"
+        if same in by_lower or "\0" in name:
+            why = f"and {shown(by_lower[same])} are one name" if same in by_lower else "holds a NUL"
             raise InputError(
                 f"{out.address}#{out.what}: to the database, the column {shown(name)} {why}: "
                 f"write a .parquet or .csv file, or other names; {setting('top', 1)} of "
                 "`vrgcn predict` needs no names of classes as columns"
             )
-        found[same] = name
+        by_lower[same] = name
 
 
 def send(path: Path, out: TableUrl, *, append: bool) -> None:

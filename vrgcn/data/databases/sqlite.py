@@ -108,8 +108,8 @@ class Sqlite:
     def _fetched(self, query: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
             cursor.execute(query)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
 
     def _names(self, kinds: Sequence[str] = ("table", "view")) -> list[str]:
         listed = ", ".join(f"'{kind}'" for kind in kinds)
@@ -131,13 +131,13 @@ class Sqlite:
         most = 0
         for start in range(0, len(columns), _LOOKED_AT):
             some = columns[start : start + _LOOKED_AT]
-            found = ", ".join(
+            names = ", ".join(
                 f"max(typeof({quoted(name)})='{kind}')"
                 for name in some
                 for kind in ("text", "real", "blob")
             )
             length = "+".join(f"ifnull(length(CAST({quoted(name)} AS BLOB)),0)" for name in some)
-            [row] = self._fetched(f"SELECT {found}, max({length}) FROM {inside(query)}")
+            [row] = self._fetched(f"SELECT {names}, max({length}) FROM {inside(query)}")
             for place, name in enumerate(some):
                 text, real, blob = row[3 * place : 3 * place + 3]
                 kinds[name] = "TEXT" if text else "BLOB" if blob else "REAL" if real else "INTEGER"

@@ -35,8 +35,8 @@ class TableUrl:
     @staticmethod
     def parse(text: str) -> TableUrl:
         """Return the address that a text gives; raise for an unknown scheme or a password."""
-        found = _URL.match(text)
-        if found is None:
+        match = _URL.match(text)
+        if match is None:
             raise InputError(f"{text} is no address such as sqlite:///shop.db#users")
         if has_password(text):
             raise InputError(
@@ -44,7 +44,7 @@ class TableUrl:
                 "shells, process lists and logs; set PGPASSWORD, or use ~/.pgpass or a service "
                 "file (postgresql:///?service=NAME)"
             )
-        scheme = found[1].lower()
+        scheme = match[1].lower()
         check_scheme(scheme)
         address, _, what = text.partition("#")
         return TableUrl(scheme, f"{scheme}{address[len(scheme) :]}", what.strip())
