@@ -21,7 +21,6 @@ from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import flags_in_messages
 from vrgcn.files.wording import printable, without_password
-from vrgcn.runs.interrupts import Interrupted
 
 SUMMARIES = {
     "import": "Make a graph of your own tables of nodes and edges: files or tables of databases.",
@@ -129,9 +128,11 @@ def _run(name: str, flags: list[str]) -> bool:
             text = f"there is not enough memory for this: {text or 'an allocation failed'}"
         print("vrgcn: error:", printable(without_password(text), keep="\n"), file=sys.stderr)
         sys.exit(1)
-    except Interrupted as stop:  # the run has printed what it kept
-        sys.exit(128 + stop.signal)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        from vrgcn.runs.interrupts import Interrupted
+
+        if isinstance(stop, Interrupted):  # the run has printed what it kept
+            sys.exit(128 + stop.signal)
         print("vrgcn: interrupted", file=sys.stderr)
         sys.exit(130)
 

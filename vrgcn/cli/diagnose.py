@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from vrgcn.cli.command import Options
-from vrgcn.cli.flags import Positional
-from vrgcn.cli.shared_flags import ConfigFile
+from vrgcn.cli.flags import Positional, TextOf
 from vrgcn.data.sources import find_source
 from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.engine.estimators import ESTIMATORS, find_estimator
@@ -20,6 +19,7 @@ from vrgcn.files.writing import PAGES, check_suffix, check_writable
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import CONFIG, DIAGNOSIS, METRICS, chosen_estimator, read_config
 from vrgcn.runs.run import check_run, parts_of_run
+from vrgcn.runs.run_settings import RunSettings
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.spec import TargetSpec
 from vrgcn.training.config import TrainConfig
@@ -55,7 +55,7 @@ class DiagnoseOptions(Settings, Options):
     """Web page to write (.html).
 
     None: diagnosis.html in the run's folder; for a graph, runs/GRAPH-diagnosis.html."""
-    config: ConfigFile = None
+    config: Annotated[Path | None, TextOf(RunSettings, "config")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

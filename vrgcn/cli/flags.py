@@ -16,7 +16,8 @@ import ast
 import inspect
 import re
 import sys
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -94,9 +95,7 @@ _WORDS: dict[object, str] = {
 class Flag:
     """One field of an options class.
 
-    name: the name of the field; text: its help
-    summary: one short line, if the flag is one that people use; otherwise ""
-    group: the group it belongs to; its name is "" if there is none
+    name: the name of the field; owner: its class; marks: what its type carries
     kind: the type of one value: str, int, float, bool, Path or FileWord; or `place`
     choices: the allowed texts, if they are limited
     plugins: the group of entry points that have further texts; "" if there is none
@@ -106,9 +105,8 @@ class Flag:
     """
 
     name: str
-    text: str
-    summary: str
-    group: FlagGroup
+    owner: type
+    marks: tuple[Any, ...]
     kind: Any
     choices: tuple[str, ...]
     several: bool
@@ -125,6 +123,28 @@ class Flag:
         name = self.name.rstrip("_")
         return name.upper() if self.positional else f"--{name.replace('_', '-')}"
 
+    # Classes are parsed for their texts only if somebody reads one: commands mostly do not.
+
+    @property
+    def group(self) -> FlagGroup:
+        """The group it belongs to; its name is "" if there is none."""
+        return field_notes(self.owner).get(self.name, Note()).group
+
+    @property
+    def text(self) -> str:
+        """Its help."""
+        return " ".join(self._paragraphs)
+
+    @property
+    def summary(self) -> str:
+        """One short line, if the flag is one that people use; otherwise ""."""
+        return self._paragraphs[0] if len(self._paragraphs) > 1 else ""
+
+    @property
+    def _paragraphs(self) -> list[str]:
+        text = field_notes(self.owner).get(self.name, Note()).text or _marked_text(self.marks)
+        return [_one_line(part) for part in _PARAGRAPHS.split(text)]
+
     @property
     def value(self) -> str:
         """The placeholder of its value in a help text: PATH, or {gcn,mlp}; empty for a switch."""
@@ -139,19 +159,18 @@ def flags_of(options: type) -> tuple[Flag, ...]:
     """Return the flags of an options class, including those of inner classes, in the order of the
     fields."""
     hints = get_type_hints(options, include_extras=True)
-    notes = field_notes(options)
     flags: list[Flag] = []
     for field in fields(options):
         hint = hints[field.name]
         if is_dataclass(hint) and isinstance(hint, type):
             made = _default(field)
-            flags += [_with_default(flag, made) for flag in flags_of(hint)]
+            flags += [replace(flag, default=getattr(made, flag.name)) for flag in flags_of(hint)]
         else:
-            flags.append(_flag(field, hint, notes.get(field.name, Note())))
+            flags.append(_flag(options, field, hint))
     return tuple(flags)
 
 
-def _flag(field: Field[Any], hint: Any, note: Note) -> Flag:
+def _flag(options: type, field: Field[Any], hint: Any) -> Flag:
     marks: list[Any] = []
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
@@ -164,12 +183,10 @@ def _flag(field: Field[Any], hint: Any, note: Note) -> Flag:
     kind = str if choices else hint
     if kind is not bool and kind not in _WORDS:
         raise TypeError(f"{field.name}: a flag cannot be a {hint}")
-    summary, *details = _PARAGRAPHS.split(note.text or _marked_text(marks))
     return Flag(
         name=field.name,
-        text=_one_line(" ".join([summary, *details])),
-        summary=_one_line(summary) if details else "",
-        group=note.group,
+        owner=options,
+        marks=tuple(marks),
         kind=kind,
         choices=choices,
         several=several,
@@ -181,7 +198,7 @@ def _flag(field: Field[Any], hint: Any, note: Note) -> Flag:
     )
 
 
-def _marked_text(marks: list[Any]) -> str:
+def _marked_text(marks: Sequence[Any]) -> str:
     """Return the help text that the type of a flag carries."""
     for mark in marks:
         if isinstance(mark, TextOf):
@@ -193,11 +210,6 @@ def _marked_text(marks: list[Any]) -> str:
 
 def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _with_default(flag: Flag, made: Any) -> Flag:
-    """Return the flag of an inner class with the default that the outer class gives it."""
-    return Flag(**(vars(flag) | {"default": getattr(made, flag.name)}))
 
 
 def field_texts(options: type) -> dict[str, str]:

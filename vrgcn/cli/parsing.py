@@ -22,9 +22,6 @@ from vrgcn.cli.flags import Flag, flags_of
 from vrgcn.data.databases.url import place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import plugin_names
-from vrgcn.runs.config_file import build
-from vrgcn.runs.run_settings import file_values
-from vrgcn.targets.spec import with_usual
 
 _FIRST = re.compile(r"(\w+):? ")
 _FIELD = re.compile(r"(?<![\w'\"./=-])[a-z]+(_[a-z]+)+(?![\w'\"/=-])")  # not in quotes or paths
@@ -42,6 +39,9 @@ def parse(kind: Any, words: list[str]) -> Any:
 
 def parse_with_files(options: type, words: list[str]) -> Any:
     """Return the options that the words and the files they name stand for."""
+    from vrgcn.runs.run_settings import file_values
+    from vrgcn.targets.spec import with_usual
+
     given = read_words(options, words)
     values = file_values(options, given) | given
     return build_options(options, with_usual(values) if given.get("resume") is None else values)
@@ -49,6 +49,8 @@ def parse_with_files(options: type, words: list[str]) -> Any:
 
 def build_options(kind: Any, values: dict[str, Any]) -> Any:
     """Return the options built from values by name."""
+    from vrgcn.runs.config_file import build
+
     flags = flags_of(kind)
     _check_required(flags, values)
     try:

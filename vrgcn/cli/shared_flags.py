@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from vrgcn.cli.command import Options
 from vrgcn.cli.flags import Positional, Text, TextOf
 from vrgcn.data.sources import find_source
-from vrgcn.files.settings import declared
-from vrgcn.runs.run_settings import RunSettings
 from vrgcn.runs.settings import Settings
 from vrgcn.training.config import TrainConfig
 
@@ -52,9 +49,6 @@ Memory = Annotated[
 Device = Annotated[str, Text("Device of the model, such as cpu or cuda.")]
 Threads = Annotated[int | None, TextOf(TrainConfig, "threads")]
 
-# Flags that name a TOML file.
-ConfigFile = Annotated[Path | None, TextOf(RunSettings, "config")]
-
 T = TypeVar("T", bound=Any)
 
 
@@ -68,18 +62,3 @@ def with_graph(options: T, *, parts: bool = False) -> T:
     )
     named: T = replace(options, dataset=dataset, graph=graph, graph_or_dataset=None)
     return named
-
-
-@dataclass(frozen=True)
-class RunOptions(RunSettings, Options):
-    """The settings of a run, and a graph by one word."""
-
-    """Group graph."""
-    graph_or_dataset: GraphOrDataset = declared(None, of_command=True)
-
-    # True if the command also accepts a graph in parts.
-    takes_parts: ClassVar[bool] = False
-
-    def checked(self) -> Self:
-        """Resolve the graph; raise if the folder could not be written or holds another run."""
-        return super(RunOptions, with_graph(self, parts=self.takes_parts)).checked()

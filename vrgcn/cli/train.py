@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from vrgcn.cli.shared_flags import RunOptions
+from vrgcn.cli.command import Options
+from vrgcn.cli.shared_flags import GraphOrDataset, with_graph
 from vrgcn.data.sources import has_parts
 from vrgcn.distributed.config import DistributedConfig
+from vrgcn.files.settings import declared
 from vrgcn.runs.config_file import flatten
-from vrgcn.runs.run_settings import TrainSettings
+from vrgcn.runs.run_settings import RunSettings, TrainSettings
+
+
+@dataclass(frozen=True)
+class RunOptions(RunSettings, Options):
+    """The settings of a run, and a graph by one word."""
+
+    """Group graph."""
+    graph_or_dataset: GraphOrDataset = declared(None, of_command=True)
+
+    # True if the command also accepts a graph in parts.
+    takes_parts: ClassVar[bool] = False
+
+    def checked(self) -> Self:
+        """Resolve the graph; raise if the folder could not be written or holds another run."""
+        return super(RunOptions, with_graph(self, parts=self.takes_parts)).checked()
 
 
 @dataclass(frozen=True)

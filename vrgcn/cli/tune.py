@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrgcn.cli.shared_flags import RunOptions
+from vrgcn.cli.train import RunOptions
 from vrgcn.files.wording import print_note, printable
 from vrgcn.runs.folder import AVERAGED, BEST
 from vrgcn.tuning.settings import TuneSettings

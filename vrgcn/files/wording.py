@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import stdev
 
 
 def bytes_text(size: float) -> str:
@@ -27,6 +26,8 @@ def seconds_text(seconds: float) -> str:
 
 def deviation(values: Sequence[float]) -> float | None:
     """Return the standard deviation of the sample; None for one value."""
+    from statistics import stdev
+
     return stdev(values) if len(values) > 1 else None
 
 
