@@ -129,18 +129,6 @@ def test_classes_of_pairs_are_predicted_with_their_probability(vrgcn: Run, movie
     assert "predicts classes of pairs (rating), which have no best" in error
 
 
-def test_a_run_of_ratings_resumes_to_the_same_bits(vrgcn: Run, movies: Path) -> None:
-    way = ("--predict", f"{NAME}.rating", "--split-column", "part")
-    assert vrgcn("train", "movies", *way, "--epochs", 2, "--out", "whole")[0] == 0
-    assert vrgcn("train", "movies", *way, "--epochs", 1, "--out", "part")[0] == 0
-    code, _, error = vrgcn("train", "--resume", "part", "--epochs", 2)
-    assert code == 0, error
-    first, again = (
-        json.loads(Path(name, "result.json").read_text())["test"] for name in ("whole", "part")
-    )
-    assert first == again
-
-
 def test_nodes_are_split_by_time_and_training_sees_earlier_edges_alone(
     vrgcn: Run, tmp_path: Path
 ) -> None:

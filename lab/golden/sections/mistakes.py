@@ -310,8 +310,9 @@ def _graphs(here: Path) -> None:
     """Make damaged graphs."""
     for name in ("damaged", "nofeatures", "badmeta", "newer"):
         shutil.copytree(here / "papers", here / name)
-    _flip(here / "damaged" / "features_0.npy", -4)
-    (here / "nofeatures" / "features_0.npy").unlink()
+    [features] = (here / "papers").glob("features*.npy")  # called otherwise by older versions
+    _flip(here / "damaged" / features.name, -4)
+    (here / "nofeatures" / features.name).unlink()
     (here / "badmeta" / "meta.json").write_text("{", encoding="utf-8")
     meta = json.loads((here / "newer" / "meta.json").read_text(encoding="utf-8"))
     text = json.dumps(meta | {"version": 99})
