@@ -35,15 +35,20 @@ def test_evaluate_prints_and_writes_scores_by_split_and_class(vrgcn, run, tmp_pa
         assert numbers["recall"][place] == pytest.approx(hits / int((truth == place).sum()))
         assert numbers["confusion"][place][place] == hits
         assert name in out
-    assert (run / "confusion-test.png").stat().st_size > 1000
+    page = (run / "evaluation-test.html").read_text(encoding="utf-8")
+    assert "page: run/evaluation-test.html" in out
+    assert f"<td>{numbers['scores']['test']:.4f}</td>" in page
+    assert "Confusion matrix: test nodes" in page
+    for place, name in enumerate(CLASSES):
+        assert f"<td>{name}</td><td>{numbers['precision'][place]:.3f}</td>" in page
 
 
 def test_evaluate_looks_at_the_split_asked_for_and_keeps_the_others(vrgcn, run):
     assert vrgcn("evaluate", "run")[0] == 0
     assert vrgcn("evaluate", "run", "--split", "val")[0] == 0
     names = {file.name for file in run.iterdir()}
-    assert {"confusion-test.png", "evaluation-test.json"} <= names
-    assert {"confusion-val.png", "evaluation-val.json"} <= names
+    assert {"evaluation-test.html", "evaluation-test.json"} <= names
+    assert {"evaluation-val.html", "evaluation-val.json"} <= names
 
 
 def test_evaluate_matches_classes_by_name(vrgcn, run, tmp_path):
@@ -72,6 +77,8 @@ def test_pictures_of_several_runs_in_one_folder_keep_their_numbers(vrgcn, run, t
     assert names == ["a.png", "b.svg", "evaluation-a.json", "evaluation-b.json"]
     a, b = (json.loads((tmp_path / "pictures" / name).read_text()) for name in names[2:])
     assert (a["split"], b["split"]) == ("val", "test")
+    assert vrgcn("evaluate", "run", "--out", "pictures/c.html")[0] == 0
+    assert {"c.html", "evaluation-c.json"} <= {f.name for f in (tmp_path / "pictures").iterdir()}
 
 
 def test_files_are_written_though_nobody_reads_on(run):
@@ -82,7 +89,7 @@ def test_files_are_written_though_nobody_reads_on(run):
     ended = subprocess.run(command, check=False, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert {"confusion-test.png", "evaluation-test.json"} <= {file.name for file in run.iterdir()}
+    assert {"evaluation-test.html", "evaluation-test.json"} <= {file.name for file in run.iterdir()}
 
 
 def test_more_classes_than_a_picture_shows_are_not_squared(vrgcn, tmp_path, monkeypatch):

@@ -49,6 +49,9 @@ def test_a_column_splits_the_pairs_and_evaluate_scores_the_same_ones(
     assert "training pairs (10%) drawn to be these (--ratio)" in out
     code, out, error = vrgcn("evaluate", "run")
     assert code == 0, error
+    page = Path("run/evaluation-test.html").read_text(encoding="utf-8")
+    assert "<td>the model</td>" in page
+    assert "No leaks" in page
     written = json.loads(Path("run/evaluation-test.json").read_text())
     result = json.loads(Path("run/result.json").read_text())
     assert written["scores"]["the model"]["ndcg@20"] == pytest.approx(result["test"], abs=1e-6)

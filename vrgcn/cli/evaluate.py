@@ -19,7 +19,7 @@ from vrgcn.cli.shared_flags import (
 )
 from vrgcn.data.sources import find_source
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.writing import FIGURES, check_suffix, check_writable
+from vrgcn.files.writing import FIGURES, PAGES, check_suffix, check_writable
 from vrgcn.runs.folder import read_config
 from vrgcn.runs.run import check_run, parts_of_run
 from vrgcn.targets.spec import TargetSpec
@@ -34,12 +34,11 @@ class EvaluateOptions(Options):
     graph: OtherGraph = None
     data_root: RunDataRoot = None
     split: Literal["train", "val", "test"] | None = None
-    """The split used for the table by class and for the picture. None: test, else val, else
-    train."""
+    """Split to show in detail. None: test, else val, else train."""
     out: Path | None = None
-    """File for the picture (.png, .svg or .pdf). None: confusion-SPLIT.png, or predicted-SPLIT.png
-    for regression, in the run's folder. The scores are written beside it, to evaluation-SPLIT.json,
-    or for a picture NAME.png to evaluation-NAME.json."""
+    """Page to write (.html), or a picture (.png, .svg or .pdf). None: evaluation-SPLIT.html in the
+    run's folder. The numbers are written beside it, to evaluation-SPLIT.json, or for a file
+    NAME.html to evaluation-NAME.json."""
     negatives: Path | None = None
     """Table of pairs (.csv, .tsv or .parquet) that are no edges, for a run of pairs. MRR,
     Hits@K, AUC and AP compare the pairs of the split with these. None: as in training."""
@@ -48,7 +47,7 @@ class EvaluateOptions(Options):
     threads: Threads = None
 
     def checked(self) -> Self:
-        """Raise if the run or the graph does not exist, or if the picture could not be written."""
+        """Raise if the run or the graph does not exist, or if the page could not be written."""
         check_run(self.run)
         find_source(self.dataset, self.graph, needed=False, parts=True)
         if self.negatives is not None:
@@ -56,13 +55,13 @@ class EvaluateOptions(Options):
             if TargetSpec.of(read_config(self.run)).labels:
                 raise InputError(f"--negatives: {self.run} predicts labels of nodes, and no pairs")
         if self.out is not None:
-            check_suffix(self.out, FIGURES)
+            check_suffix(self.out, (*PAGES, *FIGURES))
             check_writable(self.out.parent)
         return self
 
 
 def run(options: EvaluateOptions) -> None:
-    """Print the scores, draw the picture, and write the numbers beside it."""
+    """Print the scores, and write a page and the numbers."""
     parts = parts_of_run(options.run, options.dataset, options.graph)
     if parts is not None:
         from vrgcn.cli.evaluate_parts import run_evaluate_parts

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.table import Table
 from torch import Tensor
 
 from vrgcn.files.wording import printable
-from vrgcn.files.writing import write_text
+from vrgcn.files.writing import PAGES, check_out, write_text
 from vrgcn.pages.evaluation import Evaluation
+from vrgcn.pages.page import Page
 from vrgcn.pages.terminal import text_table
 from vrgcn.pairs.model import PairModel
 from vrgcn.runs.run import Run
@@ -70,19 +72,41 @@ def compare(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Com
     return Compared(edges.title(split), count, metrics, scores, note)
 
 
-def evaluate_edges(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Evaluation:
-    """Score a split's edges, and write the scores to the folder of the run."""
+def evaluate_edges(
+    run: Run, edges: ScoredEdges, embeddings: Tensor, split: str, out: Path | None
+) -> Evaluation:
+    """Score a split's edges; write a page, and the numbers beside it.
+
+    out: the page; None: in the run's folder
+    """
     done = compare(run, edges, embeddings, split)
     scores = {"split": split, edges.word: str(edges.predicted), "scores": done.scores}
-    path = run.folder / f"evaluation-{split}.json"
-    write_text(path, json.dumps(scores, indent=2))
+    path = find_edge_page(out, run, split)
+    numbers = path.with_name(f"evaluation-{split if out is None else path.stem}.json")
+    write_text(numbers, json.dumps(scores, indent=2) + "\n")
+    page = Page(f"{run.folder.absolute().name}: {split}")
+    page.table(done.headings, done.rows, caption=done.title)
+    for line in done.notes:
+        page.note(line)
+    page.heading("No leaks")
+    for rule in edges.predicted.rules:
+        page.text(rule)
+    page.write(path)
     shown: list[str | Table] = [
         text_table(done.title, done.headings, done.rows),
         f"no leaks: {'; '.join(edges.predicted.rules)}",
         *(f"note: {line}" for line in done.notes),
-        f"written to {printable(path)}",
+        f"page: {printable(path)}",
+        f"numbers: {printable(numbers)}",
     ]
-    return Evaluation(scores, [path], shown)
+    return Evaluation(scores, [path, numbers], shown)
+
+
+def find_edge_page(out: Path | None, run: Run, split: str) -> Path:
+    """Return the path of the page; raise if it could not be written."""
+    path = out or run.folder / f"evaluation-{split}.html"
+    check_out(path, PAGES)
+    return path
 
 
 def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Metric]) -> list[str]:

@@ -11,8 +11,8 @@ from vrgcn.files.wording import print_note
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_all_outputs
 from vrgcn.inference.saved import model_labels
-from vrgcn.pages.compared import evaluate_edges
-from vrgcn.pages.evaluation import Evaluation, evaluate_nodes, find_picture, find_split
+from vrgcn.pages.compared import evaluate_edges, find_edge_page
+from vrgcn.pages.evaluation import Evaluation, evaluate_nodes, find_page, find_split
 from vrgcn.runs.exact import ALL, opened_sweeps
 from vrgcn.runs.run import Run, load_run
 from vrgcn.targets.scored import scored_edges
@@ -32,24 +32,25 @@ def evaluate(
     threads: int | None = None,
     verbose: bool = False,
 ) -> Evaluation:
-    """Score a run's model, as `vrgcn evaluate` does; write the numbers and, for labels, a picture.
+    """Score a run's model, as `vrgcn evaluate` does; write a page and the numbers.
 
     run: a run or its folder
     dataset, graph: a graph in place of the run's own; data_root: folder of raw files
     split: the one to show in detail; None: test, else val, else train
-    out: file for the picture, .png, .svg or .pdf; None: in the run's folder
+    out: the page, .html; for labels also a picture, .png, .svg or .pdf; None: a page in the run's
+        folder
     memory: "disk" keeps tables in files; device, threads: of the computation
     negatives: table of pairs that are no edges, to compare the pairs of the split with
     verbose: print what people should know before they read the scores, and show progress
     """
     use_threads(threads)
-    picture = None if out is None else Path(out)
+    path = None if out is None else Path(out)
     opened = run if isinstance(run, Run) else load_run(run, device)
     with opened_sweeps(
         opened,
         None,
         ALL,
-        beside=opened.folder if picture is None else picture.parent,
+        beside=opened.folder if path is None else path.parent,
         graph=graph,
         dataset=dataset,
         data_root=data_root,
@@ -64,12 +65,13 @@ def evaluate(
         edges = scored_edges(known)
         if edges is None:
             labels = model_labels(opened.saved, known)
-            find_picture(picture, opened, find_split(split, known))  # fail early, not late
+            find_page(path, opened, find_split(split, known))  # fail early, not late
             outputs = sweeps.outputs(None)
             check_all_outputs(sweeps, None, outputs)
-            return evaluate_nodes(opened, known, outputs, labels, split=split, out=picture)
+            return evaluate_nodes(opened, known, outputs, labels, split=split, out=path)
         name = edges.find_split(split)
+        find_edge_page(path, opened, name)
         if negatives is not None:
             given = with_given_negatives(known, {name: Path(negatives)})
             edges = scored_edges(given) or edges
-        return evaluate_edges(opened, edges, sweeps.outputs(None), name)
+        return evaluate_edges(opened, edges, sweeps.outputs(None), name, path)

@@ -1,4 +1,4 @@
-"""Scores of a model on each split, and on each class: tables, a picture, a file."""
+"""Scores of a model on each split, and on each class: a page or pictures, and a file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,23 @@ from torch import Tensor
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.wording import counted, printable
-from vrgcn.files.writing import write_text
+from vrgcn.files.writing import FIGURES, PAGES, write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.validation import SPLITS
 from vrgcn.pages.figures import (
     MOST_CLASSES,
     check_figure,
-    draw_class_scores,
-    draw_confusion,
-    draw_predicted,
-    draw_reliability,
+    class_scores_figure,
+    confusion_figure,
+    predicted_figure,
+    reliability_axes,
+    reliability_figure,
+    save_figure,
 )
+from vrgcn.pages.page import Page
+from vrgcn.pages.panels import Panel, show_panels
 from vrgcn.pages.terminal import print_table, text_table
-from vrgcn.pages.trust import trust_of
+from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.runs.run import Run
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import METRICS, ClassScores, LabelMetric, class_scores, confusion
@@ -62,7 +67,7 @@ class Evaluation:
     """Scores of a model on a graph.
 
     scores: everything that the file of numbers has, by name
-    files: the pictures, and the file of numbers
+    files: the page or the pictures, and the file of numbers
     shown: lines and tables for people
     """
 
@@ -113,56 +118,76 @@ class _Evaluated:
         return f"{folder.name}: {self.split} nodes"
 
 
+class _Sheet:
+    """What is shown of scores: lines and tables on the terminal, a page, and pictures."""
+
+    def __init__(self, title: str) -> None:
+        self.lines: list[str | Table] = []
+        self.page = Page(title)
+        self.pictures: list[Any] = []
+
+    def write(self, path: Path) -> list[Path]:
+        """Write the page; or the pictures if `path` is one, the others beside it."""
+        if path.suffix in PAGES:
+            self.page.write(path)
+            return [path]
+        others = [path.with_name(f"reliability-{path.stem}{path.suffix}")]
+        written = [path, *others][: len(self.pictures)]
+        for picture, file in zip(self.pictures, written, strict=True):
+            save_figure(picture, file)
+        return written
+
+
 def evaluate_nodes(
     run: Run, graph: Graph, outputs: Tensor, labels: Tensor, *, split: str | None, out: Path | None
 ) -> Evaluation:
-    """Score a model on a graph's nodes, draw the picture, and write the numbers beside it.
+    """Score a model on a graph's nodes; write a page, or pictures, and the numbers beside it.
 
     outputs, labels: of all nodes of the graph
     split: the split to show in detail; None: test, else val, else train
-    out: the picture; None: in the run's folder
+    out: the page or the picture; None: a page in the run's folder
     """
     split = find_split(split, graph)
-    picture = find_picture(out, run, split)
-    # Beside a picture that the user named, under its name: pictures of several runs may share a
-    # folder.
-    name = split if out is None else picture.stem
-    numbers = picture.with_name(f"evaluation-{name}.json")
+    path = find_page(out, run, split)
+    # Beside a file that the user named, under its name: pages of several runs may share a folder.
+    numbers = path.with_name(f"evaluation-{split if out is None else path.stem}.json")
     task = find_task(run.saved.task)
     metric = task.find_metric(run.config.get("metric"))
     evaluated = _Evaluated(run, graph, outputs, labels, split, metric)
     show = _show_classes if task.has_classes else _show_numbers
     scores = {"metric": metric.title, "scores": _known(evaluated.by_split(metric)), "split": split}
-    shown: list[str | Table] = []
-    scores |= show(evaluated, picture, shown)
-    curve = picture.with_name(f"reliability-{name}{picture.suffix}")
-    pictures = [picture, *_show_trust(evaluated, curve, scores, shown)]
+    sheet = _Sheet(evaluated.title)
+    scores |= show(evaluated, sheet)
+    _show_trust(evaluated, scores, sheet)
     write_text(numbers, json.dumps(scores, indent=2) + "\n")
-    shown += [f"picture: {printable(path)}" for path in pictures]
-    shown.append(f"numbers: {printable(numbers)}")
-    return Evaluation(scores, [*pictures, numbers], shown)
+    files = sheet.write(path)
+    sheet.lines += [
+        f"{'page' if file.suffix in PAGES else 'picture'}: {printable(file)}" for file in files
+    ]
+    sheet.lines.append(f"numbers: {printable(numbers)}")
+    return Evaluation(scores, [*files, numbers], sheet.lines)
 
 
-def find_picture(out: Path | None, run: Run, split: str) -> Path:
-    """Return the path of the picture; raise if none could be drawn."""
-    kind = "confusion" if find_task(run.saved.task).has_classes else "predicted"
-    picture = out or run.folder / f"{kind}-{split}.png"
-    check_figure(picture)
-    return picture
+def find_page(out: Path | None, run: Run, split: str) -> Path:
+    """Return the path of the page or picture; raise if it could not be drawn."""
+    path = out or run.folder / f"evaluation-{split}.html"
+    check_figure(path, (*PAGES, *FIGURES))
+    return path
 
 
-def _show_numbers(evaluated: _Evaluated, picture: Path, shown: list[str | Table]) -> dict[str, Any]:
+def _show_numbers(evaluated: _Evaluated, sheet: _Sheet) -> dict[str, Any]:
     """Show RMSE, MAE and R2 of every split, and draw one split; return the entries of the file."""
     metrics = {name: METRICS[name] for name in find_task(evaluated.run.saved.task).metrics}
     scores = {name: evaluated.by_split(metric) for name, metric in metrics.items()}
-    by_metric = {metrics[name]: by_split for name, by_split in scores.items()}
-    shown += _lines_of_splits(evaluated.graph, by_metric)
+    _show_splits(evaluated.graph, {metrics[name]: own for name, own in scores.items()}, sheet)
     outputs, labels = evaluated.of_split()
-    draw_predicted(outputs[:, 0], labels, picture, evaluated.title)
+    picture = predicted_figure(outputs[:, 0], labels, evaluated.title)
+    sheet.pictures.append(picture)
+    sheet.page.figure(picture, f"{evaluated.split} nodes: predicted and actual numbers")
     return {name: _known(by_split) for name, by_split in scores.items()}
 
 
-def _show_classes(evaluated: _Evaluated, picture: Path, shown: list[str | Table]) -> dict[str, Any]:
+def _show_classes(evaluated: _Evaluated, sheet: _Sheet) -> dict[str, Any]:
     """Show the score of every split and of each class in one of them, and draw it; return the
     entries of the file."""
     metric, saved = evaluated.metric, evaluated.run.saved
@@ -170,14 +195,20 @@ def _show_classes(evaluated: _Evaluated, picture: Path, shown: list[str | Table]
     classes = saved.classes or [str(i) for i in range(outputs.shape[1])]
     by_class = class_scores(outputs, labels)
     roc_auc = METRICS["roc-auc"].compute(outputs, labels)
-    shown += _lines_of_splits(evaluated.graph, {metric: evaluated.by_split(metric)})
-    shown.append(_table(classes, by_class, roc_auc, evaluated.split))
+    _show_splits(evaluated.graph, {metric: evaluated.by_split(metric)}, sheet)
+    table = _table(classes, by_class, roc_auc, evaluated.split)
+    sheet.lines.append(table)
+    sheet.page.heading("Classes")
+    rows = [[classes[place], *class_row(by_class, place)] for place in range(len(classes))]
+    sheet.page.table(["class", *CLASS_COLUMNS], rows, caption=str(table.title))
     matrix: dict[str, Any] = {"confusion": None}
     if find_task(saved.task).several:
-        draw_class_scores(by_class, classes, picture, evaluated.title)
+        sheet.pictures.append(class_scores_figure(by_class, classes, evaluated.title))
+        sheet.page.figure(sheet.pictures[0], "precision and recall of each class")
     else:
         counts = confusion(outputs, labels)
-        draw_confusion(counts, classes, picture, evaluated.title)
+        sheet.pictures.append(confusion_figure(counts, classes, evaluated.title))
+        show_matrix(sheet.page, counts, by_class, classes, evaluated.split)
         matrix = _matrix(counts)
     return {
         "macro_f1": by_class.macro_f1,
@@ -193,11 +224,23 @@ def _show_classes(evaluated: _Evaluated, picture: Path, shown: list[str | Table]
     }
 
 
-def _show_trust(
-    evaluated: _Evaluated, picture: Path, found: dict[str, Any], shown: list[str | Table]
-) -> list[Path]:
+def show_matrix(
+    page: Page, counts: Tensor, scores: ClassScores, classes: Sequence[str], split: str
+) -> None:
+    """Show a confusion matrix on a page; with many classes, that of the largest."""
+    shown = main_classes(scores)
+    caption = f"Confusion matrix: {split} nodes, a row for each true class"
+    if len(shown) < len(classes):
+        caption += f"; the {len(shown)} largest of {len(classes)} classes"
+    chosen = torch.tensor(shown)
+    totals = counts.sum(1)[chosen].tolist()
+    cells = counts[chosen][:, chosen].tolist()
+    page.matrix([classes[place] for place in shown], cells, totals, caption)
+
+
+def _show_trust(evaluated: _Evaluated, found: dict[str, Any], sheet: _Sheet) -> None:
     """Show what the model's calibration does on the split, draw its reliability, and add both to
-    the entries of the file; return the pictures.
+    the entries of the file.
 
     Validation nodes are left out: the calibration was fitted on them.
     """
@@ -206,20 +249,48 @@ def _show_trust(
     trust = trust_of(saved, evaluated.graph, evaluated.outputs, evaluated.labels, nodes)
     if trust is None:
         if saved.calibration is not None:
-            shown.append(
+            sheet.lines.append(
                 "no calibration is shown: it was fitted on these nodes; choose the test nodes"
             )
-        return []
+        return
     found["trust"] = trust.as_dict()
-    shown += trust.lines(evaluated.split)
+    sheet.lines += trust.lines(evaluated.split)
     if trust.groups:
         rows = [group.row for group in trust.groups]
         title = f"coverage of {evaluated.split} nodes (promised: {trust.promised:.0%})"
-        shown.append(text_table(title, ("nodes", "count", "coverage", "size"), rows))
-    if trust.reliability is None or trust.plain is None:
-        return []
-    draw_reliability(trust.reliability, trust.plain, picture, evaluated.title)
-    return [picture]
+        sheet.lines.append(text_table(title, ("nodes", "count", "coverage", "size"), rows))
+    sheet.page.heading("Probabilities")
+    show_trust(sheet.page, {"": trust}, evaluated.split)
+    if trust.reliability is not None and trust.plain is not None:
+        picture = reliability_figure(trust.reliability, trust.plain, evaluated.title)
+        sheet.pictures.append(picture)
+
+
+def show_trust(page: Page, scored: Mapping[str, Trust | None], split: str) -> None:
+    """Show the reliability of each calibrated run, and the coverage of its sets or intervals.
+
+    scored: by the names of runs, "" for the only one
+    """
+    trusted = {
+        f"{label}: " if label else "": trust for label, trust in scored.items() if trust is not None
+    }
+    for label, trust in trusted.items():
+        page.text(f"{label}{'; '.join(trust.lines(split))}")
+    panels = [
+        Panel(
+            f"{label}reliability on the {split} nodes",
+            partial(reliability_axes, held=trust.reliability, plain=trust.plain),
+        )
+        for label, trust in trusted.items()
+        if trust.reliability is not None and trust.plain is not None
+    ]
+    if panels:
+        show_panels(page, panels)
+    for label, trust in trusted.items():
+        if trust.groups:
+            caption = f"{label}coverage of {split} nodes (promised: {trust.promised:.0%})"
+            rows = [group.row for group in trust.groups]
+            page.table(["nodes", "count", "coverage", "size"], rows, caption=caption)
 
 
 def _matrix(counts: Tensor) -> dict[str, Any]:
@@ -232,16 +303,18 @@ def _matrix(counts: Tensor) -> dict[str, Any]:
     return {"confusion": None, "confusion_pairs": entries.tolist()}
 
 
-def _lines_of_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]]) -> list[str]:
-    """Return a line for each split: the scores, and the number of nodes."""
-    lines = []
+def _show_splits(graph: Graph, scores: dict[LabelMetric, dict[str, float]], sheet: _Sheet) -> None:
+    """Show the scores of each split, and the number of its nodes."""
+    rows = []
     for name in next(iter(scores.values())):
-        texts = [
-            f"{metric.title} {metric.text(by_split[name])}" for metric, by_split in scores.items()
-        ]
-        count = counted(len(graph.split(name)), "node")
-        lines.append(f"{name:<5}  {'  '.join(texts)}  ({count})")
-    return lines
+        texts = [metric.text(by_split[name]) for metric, by_split in scores.items()]
+        count = len(graph.split(name))
+        named = zip(scores, texts, strict=True)
+        line = "  ".join(f"{metric.title} {text}" for metric, text in named)
+        sheet.lines.append(f"{name:<5}  {line}  ({counted(count, 'node')})")
+        rows.append([name, *texts, f"{count:,}"])
+    titles = [metric.title for metric in scores]
+    sheet.page.table(["split", *titles, "nodes"], rows)
 
 
 def find_split(asked: str | None, graph: Graph) -> str:

@@ -50,12 +50,12 @@ def draw_validation(
         axes.grid(alpha=0.3)
     by_second.legend(loc="lower right")
     figure.suptitle(picture_text(title))
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -> None:
-    """Draw counts (classes, classes) as a picture: rows are the true class, shares of the row. With
-    many classes, only the largest are drawn."""
+def confusion_figure(matrix: Tensor, classes: list[str], title: str) -> Any:
+    """Return a figure of counts (classes, classes): rows are the true class, shares of the row.
+    With many classes, only the largest are drawn."""
     from matplotlib.figure import Figure
 
     totals = matrix.sum(1)
@@ -82,12 +82,12 @@ def draw_confusion(matrix: Tensor, classes: list[str], path: Path, title: str) -
                 if count:
                     colour = "white" if shares[row, column] > 0.5 else "black"
                     axes.text(column, row, str(count), ha="center", va="center", color=colour)
-    _save(figure, path)
+    return figure
 
 
-def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title: str) -> None:
-    """Draw precision and recall of each class as bars, for nodes with several classes. With many
-    classes, only the largest are drawn."""
+def class_scores_figure(scores: ClassScores, classes: list[str], title: str) -> Any:
+    """Return a figure of precision and recall of each class as bars, for nodes with several
+    classes. With many classes, only the largest are drawn."""
     from matplotlib.figure import Figure
 
     chosen, title = _largest(scores.support, title)
@@ -102,12 +102,12 @@ def draw_class_scores(scores: ClassScores, classes: list[str], path: Path, title
     if len(classes) <= 60:
         axes.set_xticks(places, [picture_text(name) for name in classes], rotation=90)
     axes.legend()
-    _save(figure, path)
+    return figure
 
 
-def draw_reliability(held: Reliability, plain: Reliability, path: Path, title: str) -> None:
-    """Draw how often predictions are right against how sure they are, with and without the
-    calibration."""
+def reliability_figure(held: Reliability, plain: Reliability, title: str) -> Any:
+    """Return a figure of how often predictions are right against how sure they are, with and
+    without the calibration."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.4, 5), layout="constrained")
@@ -115,7 +115,7 @@ def draw_reliability(held: Reliability, plain: Reliability, path: Path, title: s
     reliability_axes(axes, held, plain)
     axes.legend(loc="upper left")
     figure.suptitle(picture_text(title))
-    _save(figure, path)
+    return figure
 
 
 def reliability_axes(axes: Any, held: Reliability, plain: Reliability) -> None:
@@ -139,9 +139,9 @@ def reliability_axes(axes: Any, held: Reliability, plain: Reliability) -> None:
     axes.grid(alpha=0.3)
 
 
-def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) -> None:
-    """Draw numbers (nodes,) as points: predicted against actual, with the line where they are
-    equal."""
+def predicted_figure(predicted: Tensor, actual: Tensor, title: str) -> Any:
+    """Return a figure of numbers (nodes,) as points: predicted against actual, with the line where
+    they are equal."""
     from matplotlib.figure import Figure
 
     if len(actual) > MOST_POINTS:
@@ -154,7 +154,7 @@ def draw_predicted(predicted: Tensor, actual: Tensor, path: Path, title: str) ->
     axes.axline((float(actual.mean()), float(actual.mean())), slope=1, color="black", linewidth=1)
     axes.set(xlabel="actual", ylabel="predicted", title=picture_text(title))
     axes.grid(alpha=0.3)
-    _save(figure, path)
+    return figure
 
 
 def _largest(sizes: Tensor, title: str) -> tuple[Tensor, str]:
@@ -169,6 +169,7 @@ def _largest(sizes: Tensor, title: str) -> tuple[Tensor, str]:
     return chosen, f"{title}, the {MOST_CLASSES:,} largest of {count:,} classes"
 
 
-def _save(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure; its file appears under its name when it is complete."""
     with new_file(path) as file:
         figure.savefig(file, dpi=150, format=path.suffix.removeprefix("."))

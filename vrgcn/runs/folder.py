@@ -110,7 +110,7 @@ LEADERBOARD = "leaderboard.json"
 OURS = (
     *(METRICS, RESULT, MODEL, BETTER_MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
     *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
-    *("evaluation-*.json", "confusion-*.png", "predicted-*.png"),
+    *("evaluation-*.json", "evaluation-*.html"),
 )
 
 RATIO = Kind(

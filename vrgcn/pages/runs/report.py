@@ -78,14 +78,16 @@ def _curves(page: Page, runs: Reported) -> None:
 
 
 def _staleness(page: Page, runs: Reported) -> None:
-    for heading, records in runs.by_graph("Staleness", runs.records):
+    for heading, records in runs.by_graph("Staleness of the histories", runs.records):
         page.heading(heading)
-        show_staleness(page, records, runs.styles)
+        with page.fold("how old and how far off the tables were, epoch by epoch"):
+            show_staleness(page, records, runs.styles)
 
 
 def _options(page: Page, runs: Reported) -> None:
     page.heading("Options")
-    show_options(page, runs.records)
+    with page.fold("settings of each run, and what differs"):
+        show_options(page, runs.records)
 
 
 def _scores(page: Page, runs: Reported) -> None:
@@ -97,7 +99,7 @@ def _scores(page: Page, runs: Reported) -> None:
 
 
 # The panels, from top to bottom.
-PANELS: tuple[Panel, ...] = (_unfinished, _results, _curves, _staleness, _options, _scores)
+PANELS: tuple[Panel, ...] = (_unfinished, _results, _curves, _scores, _options, _staleness)
 
 
 def report(

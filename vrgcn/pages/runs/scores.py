@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,10 +18,14 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import exact_sweeps, predict
 from vrgcn.inference.saved import model_labels
 from vrgcn.pages.compared import MODEL, Compared, compare
-from vrgcn.pages.evaluation import CLASS_COLUMNS, class_row, main_classes
-from vrgcn.pages.figures import reliability_axes
+from vrgcn.pages.evaluation import (
+    CLASS_COLUMNS,
+    class_row,
+    main_classes,
+    show_matrix,
+    show_trust,
+)
 from vrgcn.pages.page import Page
-from vrgcn.pages.panels import Panel, show_panels
 from vrgcn.pages.runs.records import RunRecord
 from vrgcn.pages.trust import Trust, trust_of
 from vrgcn.runs.run import Run, graph_source, open_run
@@ -181,7 +184,7 @@ def show_scores(
     _show_classes(page, {k: v for k, v in scored.items() if isinstance(v, RunClasses)})
     _show_numbers(page, {k: v for k, v in scored.items() if isinstance(v, RunNumbers)})
     _show_pairs(page, {k: v for k, v in scored.items() if isinstance(v, RunPairs)})
-    show_trust(page, {label: run.trust for label, run in scored.items()})
+    show_trust(page, {label: run.trust for label, run in scored.items()}, "test")
     return failed
 
 
@@ -246,26 +249,13 @@ def _note_difference(page: Page, record: RunRecord, scores: RunScores) -> None:
         )
 
 
-def _show_confusion(page: Page, scores: RunClasses) -> None:
-    """Show the confusion matrix; with many classes, that of the largest."""
-    if scores.confusion is None:
-        return
-    shown = main_classes(scores.by_class)
-    caption = "Confusion matrix: test nodes, a row for each true class"
-    if len(shown) < len(scores.classes):
-        caption += f"; the {len(shown)} largest of {len(scores.classes)} classes"
-    chosen = torch.tensor(shown)
-    counts = scores.confusion[chosen][:, chosen].tolist()
-    totals = scores.confusion.sum(1)[chosen].tolist()
-    page.matrix([scores.classes[place] for place in shown], counts, totals, caption)
-
-
 def _details(page: Page, scores: RunClasses) -> None:
     page.table(
         ["class", *CLASS_COLUMNS],
         [[name, *class_row(scores.by_class, c)] for c, name in enumerate(scores.classes)],
     )
-    _show_confusion(page, scores)
+    if scores.confusion is not None:
+        show_matrix(page, scores.confusion, scores.by_class, scores.classes, "test")
 
 
 def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
@@ -285,28 +275,3 @@ def _compare(page: Page, scored: dict[str, RunClasses]) -> None:
     if len(shown) < len(first.classes):
         caption += f"; the {len(shown)} largest of {len(first.classes)} classes"
     page.table(["class", "support", *alike], rows, caption=caption)
-
-
-def show_trust(page: Page, scored: Mapping[str, Trust | None]) -> None:
-    """Show the reliability of each calibrated run, and the coverage of its sets or intervals."""
-    trusted = {label: trust for label, trust in scored.items() if trust is not None}
-    if not trusted:
-        return
-    for label, trust in trusted.items():
-        page.text(f"{label}: {'; '.join(trust.lines('test'))}")
-    show_panels(
-        page,
-        [
-            Panel(
-                f"{label}: reliability on the test nodes",
-                partial(reliability_axes, held=trust.reliability, plain=trust.plain),
-            )
-            for label, trust in trusted.items()
-            if trust.reliability is not None and trust.plain is not None
-        ],
-    )
-    for label, trust in trusted.items():
-        if trust.groups:
-            rows = [g.row for g in trust.groups]
-            caption = f"{label}: coverage of test nodes (promised: {trust.promised:.0%})"
-            page.table(["nodes", "count", "coverage", "size"], rows, caption=caption)

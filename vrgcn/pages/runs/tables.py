@@ -18,7 +18,7 @@ def show_results(page: Page, records: Sequence[RunRecord]) -> None:
     several = len(graphs) > 1
     metrics = {record.metric for record in records}
     score = f" {metrics.pop()}" if len(metrics) == 1 else ""
-    columns = ["run", *(["graph"] if several else []), *([] if score else ["score"])]
+    columns = ["run", *([] if score else ["score"])]
     first = len(columns)
     columns += [
         f"best validation{score}",
@@ -30,13 +30,14 @@ def show_results(page: Page, records: Sequence[RunRecord]) -> None:
         "seconds of evaluation",
         "neighbours sampled per node",
         "read from history per node",
+        *(["graph"] if several else []),  # last: on a phone the scores are seen first
     ]
     rows = [
         [
             record.label,
-            *([record.graph] if several else []),
             *([] if score else [record.metric]),
             *_numbers(record),
+            *([record.graph] if several else []),
         ]
         for record in records
     ]
