@@ -93,11 +93,6 @@ class Dated:
             found[span.start : span.stop] = graph.kept[kind][column].values.nan_to_num(NEVER)
         return found
 
-    def later(self, graph: Graph) -> Tensor:
-        """(nodes,) bool: whether a node became known after the last training row."""
-        moments = self.moments(graph)
-        return moments > moments[graph.train].max() if len(graph.train) else moments > ALWAYS
-
     def entries(self) -> dict[str, Any]:
         """JSON values from which `read` makes the same."""
         paths = [
@@ -311,5 +306,7 @@ class Seen:
 def known_nodes(graph: Graph) -> Tensor:
     """The nodes that statistics of features may learn from, ascending: the training nodes, and
     those of other kinds that were known by the last training row."""
-    seen = graph.seen
-    return seen if graph.dated is None else seen[~graph.dated.later(graph)[seen]]
+    known = torch.zeros(graph.num_nodes, dtype=torch.bool)
+    known[graph.seen] = True
+    known[later_nodes(graph)] = False
+    return known.nonzero()[:, 0]

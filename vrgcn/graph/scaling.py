@@ -70,6 +70,8 @@ class Scaling:
                 groups[block.columns] = groups.max() + 1
                 continue
             rows = _rows_to_learn_from(block, nodes, hidden)
+            if not len(rows) and len(nodes):
+                continue  # nothing is known of a kind of facts that all came later
             if not len(rows):
                 raise InputError(f"scaling {kind!r} needs training nodes to learn from")
             columns = block.columns
