@@ -60,9 +60,9 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
     if graph.kinds.named and config.model != "mlp":
         edges = scored_edges(graph)
         targets = None if edges is None else edges.predicted.kinds
-        return build_relational(
-            settled, graph.kinds, graph.relations.values(), outputs, seed, targets
-        )
+        dated = () if graph.dated is None else graph.dated.times
+        relations = graph.relations.values()
+        return build_relational(settled, graph.kinds, relations, outputs, seed, targets, dated)
     _check_no_relations(config, graph)
     return build_model(
         settled,

@@ -10,7 +10,7 @@ learned rows reads the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -130,7 +130,8 @@ class RelationalModel(nn.Module):
     kinds: feature columns of each kind of nodes, in the order of the graph; 0 where it has none
     relations: (source kind, relation, target kind) of each
     target: the kind that is predicted; several where pairs of nodes of two kinds are
-    rows: how many nodes each kind has that gets learned rows; all kinds without features do
+    rows: how many nodes each kind has that gets learned rows; the first layer averages nothing over
+        relations from kinds with neither features nor rows
     bases: see `RelationalLinear`
     layers: 0: the outputs are what the entrance gives, and no neighbours are averaged
     transform_first: multiply the features by the entrance's weights before they are propagated, for
@@ -189,6 +190,9 @@ class RelationalModel(nn.Module):
         self.kinds, self.width = dict(kinds), hidden
         self.sources = {"-".join(one): one[0] for one in relations}
         self.used = used_relations(relations, targets, layers)
+        if layers:
+            known = [kind for kind, columns in kinds.items() if columns or kind in rows]
+            self.used[0] = [over for over in self.used[0] if self.sources[over] in known]
         self.transform_first = transform_first
         self.skip, self.jumping = skip, jumping
         self.dropout = Dropout(dropout)
@@ -336,12 +340,15 @@ def build_relational(
     classes: int,
     seed: int,
     targets: Sequence[str] | None = None,
+    dated: Collection[str] = (),
 ) -> RelationalModel:
     """Build the relational model that a config describes, with weights that depend only on the
     seed.
 
     kinds, relations: of the graph, whose kind with labels is predicted
     targets: kinds whose outputs are wanted, in place of the kind with labels
+    dated: kinds whose nodes become known with time; they have no learned rows, which would differ
+        with what is known later, and which new nodes do not have
     """
     target = targets or kinds.target
     if target is None:
@@ -360,7 +367,8 @@ def build_relational(
         if given not in (None, getattr(ModelConfig, name)):
             raise InputError(f"relational models do not know {setting(name, given)}: {cure}")
     columns = {kind: kinds.widths.get(kind, 0) for kind in kinds.names}
-    rows = {k: n for k, n in kinds.sizes.items() if config.node_embeddings or not columns[k]}
+    learned = (k for k in kinds.names if config.node_embeddings or not columns[k])
+    rows = {k: kinds.sizes[k] for k in learned if k not in dated}
     kind = RELATIONAL[f"relational-{config.model}"]
     first = config.transform_first == "always"
     arguments = arguments_for(config, kind) | {"transform_first": first}
