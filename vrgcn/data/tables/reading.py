@@ -29,7 +29,11 @@ BATCH_ROWS = 65_536
 TABLES: dict[str, tuple[str, str, str]] = {
     ".parquet": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
     ".pq": ("Parquet", "vrgcn.data.tables.parquet", "ParquetTable"),
+    ".nt": ("N-Triples", "vrgcn.data.tables.rdf", "NTriplesTable"),
+    ".ttl": ("Turtle", "vrgcn.data.tables.rdf", "TurtleTable"),
 }
+
+ZIPPED = (".nt",)  # those of them that are read with .gz, too
 
 
 class Table(Protocol):
@@ -76,8 +80,8 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
     found = table_kind(kind)
     if found is not None:
         title, table = found
-        if zipped:
-            raise InputError(f"{path}: a {title} file is compressed inside; gunzip it first")
+        if zipped and kind not in ZIPPED:
+            raise InputError(f"{path}: a {title} file cannot be read with .gz; gunzip it first")
         opened: Table = table(path)
         return opened
     if delimiter is None and kind not in DELIMITERS:

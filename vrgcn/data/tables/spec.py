@@ -42,9 +42,9 @@ class ImportSpec:
     edges: Place
     """File with a row for each edge.
 
-    .csv, .tsv, .txt (or with .gz: .csv.gz) or .parquet; or a table or query of a database:
-    sqlite:///shop.db#orders, duckdb:///shop.db#orders or 'postgresql://host/shop#SELECT ...'. With
-    several kinds of nodes one for each relation: user-bought-item=orders.csv ..."""
+    .csv, .tsv, .txt (or with .gz: .csv.gz), .parquet, .nt or .ttl; or a table or query of a
+    database: sqlite:///shop.db#orders, duckdb:///shop.db#orders or 'postgresql://host/shop#SELECT
+    ...'. With several kinds of nodes one for each relation: user-bought-item=orders.csv ..."""
     out: Path
     """Folder to write the graph to; it must not exist yet."""
     nodes: Place | None = None
