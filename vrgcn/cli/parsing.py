@@ -27,6 +27,10 @@ _FIRST = re.compile(r"(\w+):? ")
 _FIELD = re.compile(r"(?<![\w'\"./=-])[a-z]+(_[a-z]+)+(?![\w'\"/=-])")  # not in quotes or paths
 
 
+# Flags by which a file, a run, or what is predicted gives values to others.
+_OF_RUNS = {"config", "resume", "target", "predict"}
+
+
 class UsageError(Exception):
     """Raised for words of a command line that do not fit; the message is for the user who typed
     them."""
@@ -39,10 +43,12 @@ def parse(kind: Any, words: list[str]) -> Any:
 
 def parse_with_files(options: type, words: list[str]) -> Any:
     """Return the options that the words and the files they name stand for."""
+    given = read_words(options, words)
+    if not given.keys() & _OF_RUNS:
+        return build_options(options, given)
     from vrgcn.runs.run_settings import file_values
     from vrgcn.targets.spec import with_usual
 
-    given = read_words(options, words)
     values = file_values(options, given) | given
     return build_options(options, with_usual(values) if given.get("resume") is None else values)
 
