@@ -147,7 +147,11 @@ def test_what_is_needed_is_named() -> None:
         ("predict run --out x.txt", 1, "--out: x.txt must end in one of .parquet, .csv, .npy"),
         ("predict run --out x.csv --nodes full", 1, "--nodes: full is a folder; name a file"),
         ("predict run --out full", 1, "--out: full is a folder; name a file"),
-        ("evaluate run --out x.txt", 1, "--out: x.txt must end in one of .png, .svg, .pdf"),
+        (
+            "evaluate run --out x.txt",
+            1,
+            "--out: x.txt must end in one of .html, .htm, .png, .svg, .pdf",
+        ),
         ("evaluate run --graph full", 1, "--graph: full is no graph"),
         ("report nowhere", 1, "there is no run folder nowhere"),
         ("import --edges full --out o", 1, "--edges: full is a folder; name a file"),
