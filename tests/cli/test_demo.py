@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.messages import refused
 from vrgcn.cli import COMMANDS, demo
 from vrgcn.cli.demo import RUNS, DemoOptions
 from vrgcn.cli.parsing import parse
@@ -57,3 +58,8 @@ def test_a_folder_that_could_not_be_written_is_refused_before_training(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="is a file; name a folder"):
         DemoOptions(out=tmp_path / "file").checked()
+
+
+def test_a_data_set_that_does_not_exist_is_refused_before_training(tmp_path):
+    with refused():
+        DemoOptions(dataset="coraa", out=tmp_path / "demo").checked()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Threads
-from vrgcn.data import load_dataset
+from vrgcn.data import find_dataset, load_dataset
 from vrgcn.files.settings import at_least
 from vrgcn.files.wording import printable
 from vrgcn.files.writing import check_writable
@@ -63,7 +63,8 @@ class DemoOptions(Options):
         at_least(0, seed=self.seed)
 
     def checked(self) -> Self:
-        """Raise if the folder could not be written into."""
+        """Raise if there is no such data set, or the folder could not be written into."""
+        find_dataset(self.dataset)
         check_writable(self.out)
         return self
 
