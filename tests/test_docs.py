@@ -156,6 +156,8 @@ def check_own_parts(names: dict[str, Any]) -> None:
 
     assert len(names["batches"]) == names["batches"].step / 20
     check_sampler(names["Coin"], graph)
+    outputs = torch.export.load("gcn.pt2").module()(graph.features)
+    assert torch.allclose(outputs, predict(names["gcn"], graph), atol=1e-5)
 
 
 def check_sampler(kind: Callable[[float], Any], graph: Graph) -> None:

@@ -154,6 +154,31 @@ class Run:
         except InputError as error:
             raise InputError(f"{setting('nodes')}: {error}") from None
 
+    def push_to_hub(
+        self, name: str, *, private: bool = True, graph: bool = False, **given: Any
+    ) -> str:
+        """Upload the run to the Hugging Face Hub, for `load_run("hf://OWNER/NAME")`; return the
+        address of the change. Its settings name files of this machine.
+
+        name: OWNER/NAME of a model there, which is made if it does not exist
+        private: of a model that is made
+        graph: True to upload the graph too, if the folder of the run has it
+        given: passed to `HfApi.upload_folder`, such as commit_message or token
+        """
+        from vrgcn.runs.hub import push_run
+
+        return push_run(self, name, private=private, graph=graph, **given)
+
+    def save_mlflow(self, path: str | Path) -> None:
+        """Save the run and its graph as a model of MLflow, for `mlflow.pyfunc.load_model(path)`. It
+        predicts for tables with a column `id`.
+
+        path: a folder, which must not exist
+        """
+        from vrgcn.runs.pyfunc import save_mlflow
+
+        save_mlflow(self, path)
+
     def __repr__(self) -> str:
         return f"<{self}>"
 
@@ -164,9 +189,15 @@ class Run:
 
 
 def load_run(folder: str | Path, device: str = "cpu") -> Run:
-    """Load the run in a folder that `vrgcn train` or `vrgcn.train` wrote, finished or not."""
-    from vrgcn.engine.devices import find_device
+    """Load the run in a folder that `vrgcn train` or `vrgcn.train` wrote, finished or not.
 
+    folder: or hf://OWNER/NAME, a run that `Run.push_to_hub` uploaded
+    """
+    from vrgcn.engine.devices import find_device
+    from vrgcn.runs.hub import SCHEME, fetch_run
+
+    if isinstance(folder, str) and folder.startswith(SCHEME):
+        folder = fetch_run(folder)
     return open_run(Path(folder), find_device(device))
 
 
