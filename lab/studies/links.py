@@ -43,7 +43,7 @@ def measured(dataset: str, seed: int, settings: dict[str, Any]) -> dict[str, Any
     scorers: dict[str, Scorer] = {"model": EmbeddedEdges(decoder, predict(job.model, graph), pairs)}
     scores = {
         name: score_edges(scorer, pairs, "test", NAMES)
-        for name, scorer in (scorers | simple_rules(pairs)).items()
+        for name, scorer in {**scorers, **simple_rules(pairs)}.items()
     }
     return {
         "scores": scores,

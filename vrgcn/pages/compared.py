@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from rich.table import Table
@@ -64,10 +65,8 @@ def compare(run: Run, edges: ScoredEdges, embeddings: Tensor, split: str) -> Com
     assert isinstance(model, PairModel)
     metrics = edges.metrics(split, run.config.get("metric"))
     width = model.decoder.learned(embeddings).shape[1]
-    scorers = {MODEL: edges.scorer(model.decoder, embeddings), **edges.simple(width)}
-    scores = {
-        title: edges.scores(scorer, split, tuple(metrics)) for title, scorer in scorers.items()
-    }
+    scorers = chain([(MODEL, edges.scorer(model.decoder, embeddings))], edges.simple(width).items())
+    scores = {title: edges.scores(scorer, split, tuple(metrics)) for title, scorer in scorers}
     count, note = len(edges.predicted.split(split)), edges.note(model.decoder, embeddings)
     return Compared(edges.title(split), count, metrics, scores, note)
 

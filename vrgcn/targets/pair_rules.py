@@ -1,5 +1,5 @@
-"""Simple rules that score pairs without training, to stand beside every model. They see training
-pairs alone.
+"""Simple rules that score pairs without training, to stand beside every model. They see only
+training pairs; validation pairs choose the settings of some (item_rules.py).
 
     popularity          how many training pairs the target has
     common neighbours   how many partners the two nodes share
@@ -9,12 +9,16 @@ pairs alone.
                         source have the target, each shared partner counting once (three steps)
     graph filter        of pairs between two kinds: the same, each shared partner and each other
                         source counting less the more pairs it has (graph_filter.py)
+    item neighbours, EASE, Turbo-CF   of pairs between two kinds: what a source's own pairs say of
+                        each target, by one matrix between targets (item_rules.py)
     matrix factorisation   the best product of two narrow matrices for the training pairs, as wide
                         as the embeddings
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,7 @@ from torch import Tensor
 from vrgcn.graph.pairs import Pairs
 from vrgcn.targets.factors import factors
 from vrgcn.targets.graph_filter import GraphFilter, through_sources, training_matrix
+from vrgcn.targets.item_rules import item_rules
 from vrgcn.targets.ranking import ENTRIES, Rule, Scorer
 
 
@@ -149,22 +154,39 @@ class MatrixFactorisation:
         return self.left[sources - self.sources.start] @ self.right.t()
 
 
-def simple_rules(pairs: Pairs, width: int = 64) -> dict[str, Scorer]:
+class Rules(Mapping[str, Scorer]):
+    """Rules by name, each computed when it is asked for and kept by nobody."""
+
+    def __init__(self, made: Mapping[str, Callable[[], Scorer]]) -> None:
+        self._made = made
+
+    def __getitem__(self, name: str) -> Scorer:
+        return self._made[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def simple_rules(pairs: Pairs, width: int = 64) -> Rules:
     """The rules that fit a relation, by name.
 
     width: of the embeddings of the model beside them
     """
-    found: dict[str, Scorer] = {"popularity": Popularity(pairs)}
+    found: dict[str, Callable[[], Scorer]] = {"popularity": partial(Popularity, pairs)}
     if _repeats(pairs):
-        found["repeat"] = Repeat(pairs)
+        found["repeat"] = partial(Repeat, pairs)
     if pairs.sources == pairs.targets:
-        found["common neighbours"] = SharedPartners(pairs, adamic=False)
-        found["Adamic-Adar"] = SharedPartners(pairs, adamic=True)
+        found["common neighbours"] = partial(SharedPartners, pairs, adamic=False)
+        found["Adamic-Adar"] = partial(SharedPartners, pairs, adamic=True)
     else:
-        found["bought together"] = BoughtTogether(pairs)
-        found["graph filter"] = GraphFilter(pairs)
-    found["matrix factorisation"] = MatrixFactorisation(pairs, width)
-    return found
+        found["bought together"] = partial(BoughtTogether, pairs)
+        found["graph filter"] = partial(GraphFilter, pairs)
+        found |= item_rules(pairs)
+    found["matrix factorisation"] = partial(MatrixFactorisation, pairs, width)
+    return Rules(found)
 
 
 def _repeats(pairs: Pairs) -> bool:
