@@ -8,10 +8,11 @@ from torch import Tensor
 
 from tests.baselines.problems import small
 from vrgcn.baselines import hop_inputs as module
-from vrgcn.baselines.hop_inputs import HopInputs, column_weights, fit_inputs, row_lengths
+from vrgcn.baselines.hop_inputs import HopInputs, column_weights, fit_inputs
 from vrgcn.baselines.perceptron import fit_perceptron
 from vrgcn.baselines.problem import Problem
 from vrgcn.graph.blocks import Blocks
+from vrgcn.graph.forms import row_lengths
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
 

@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from vrgcn.baselines.baseline import make_tensor, mean_and_degree, times
+from vrgcn.graph.forms import row_lengths
 from vrgcn.graph.propagation import build_propagation, is_symmetric
-from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse, with_values
+from vrgcn.graph.sparse import CSR, in_blocks, is_dense, is_sparse
 from vrgcn.models.node_table import NodeTable
 
 if TYPE_CHECKING:
@@ -128,18 +129,6 @@ def _shares(sums: Tensor) -> Tensor:
     means = torch.where(known, sums[:, :-1] / count.clamp(min=_LEAST), 0)
     count = torch.where(known, count, 0).log1p()
     return (torch.cat([means, count], dim=1) * _GRID).round() / _GRID
-
-
-def row_lengths(x: Tensor, weights: Tensor) -> Tensor:
-    """(rows, 1): lengths of the rows of x diag(weights), 1 where they are 0."""
-    squares = times(_squared(x), weights.square()[:, None])
-    return torch.where(squares > _LEAST**2, squares, 1).sqrt()
-
-
-def _squared(x: Tensor) -> Tensor:
-    if in_blocks(x):
-        return x.map(_squared)
-    return with_values(x, x.values().square()) if is_sparse(x) else x.square()
 
 
 def fit_inputs(problem: Problem, hops: int, *, tables: bool) -> tuple[HopInputs, Tensor]:

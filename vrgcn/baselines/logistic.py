@@ -11,38 +11,33 @@ the validation nodes is taken (solving.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from vrgcn.baselines.baseline import Baseline, beside_means, mean_and_degree, times
-from vrgcn.baselines.hop_inputs import column_weights, mostly_zero, row_lengths
+from vrgcn.baselines.hop_inputs import column_weights, mostly_zero
 from vrgcn.baselines.problem import Problem
 from vrgcn.baselines.relation_inputs import reads_relations
 from vrgcn.baselines.relation_linear import fit_relation_linear
 from vrgcn.baselines.solving import Outputs, System, fit_best
 from vrgcn.files.kinds import COUNT, POSITIVE, one_of
+from vrgcn.graph.forms import FORMS, Form, formed
 from vrgcn.graph.sparse import (
     CSR,
     first_rows,
-    in_blocks,
     is_dense,
     is_sparse,
     num_entries,
-    scale_rows,
     select_rows,
     stored,
-    with_values,
 )
 
 _LARGEST = 1 << 28  # numbers in [X, P X, P P X] that are kept in memory
 _PROBES = 16  # random columns by which the size of P P X is estimated where it is not kept
-
-Form = Literal["given", "binary", "length"]  # of the rows of X
-FORMS: tuple[Form, ...] = ("given", "binary", "length")
 
 
 class Logistic(Baseline):
@@ -90,28 +85,11 @@ def linear_hops(
     return h
 
 
-def formed(x: Tensor, form: Form) -> Tensor:
-    """X in a form. Of dense columns beside sparse ones, "binary" changes nothing."""
-    if form == "binary":
-        return _binary(x, everywhere=True)
-    if form == "length":
-        ones = torch.ones(x.shape[1], dtype=x.dtype, device=x.device)
-        return scale_rows(1 / row_lengths(x, ones)[:, 0], x)
-    return x
-
-
-def _binary(x: Tensor, *, everywhere: bool) -> Tensor:
-    if in_blocks(x):
-        return x.map(lambda values: _binary(values, everywhere=False))
-    if is_sparse(x):
-        return with_values(x, (x.values() != 0).to(x.values()))
-    return (x != 0).to(x) if everywhere else x
-
-
-def fit_logistic(problem: Problem, hops: int) -> Baseline:
+def fit_logistic(problem: Problem, hops: int, forms: Sequence[Form] | None = None) -> Baseline:
     """The linear model of a problem. Statistics of features are those of the training nodes.
 
     In a graph of several kinds each relation has weights of its own (relation_linear.py).
+    forms: to choose from; None: all that the features may have
     """
     problem.check_features()
     if reads_relations(problem.graph):
@@ -119,12 +97,15 @@ def fit_logistic(problem: Problem, hops: int) -> Baseline:
     x = problem.graph.features
     size = x.shape[0] * x.shape[1] * (hops + 1)
     system = _kept if is_dense(x) and size <= _LARGEST else _by_products
-    forms = _forms(x)
+    plain: Form = "given" if forms is None else forms[0]
     return fit_best(
         problem,
         [
-            *(partial(system, problem, hops, form, evened=True) for form in forms),
-            partial(system, problem, hops, "given", evened=False),
+            *(
+                partial(system, problem, hops, form, evened=True)
+                for form in (_forms(x) if forms is None else forms)
+            ),
+            partial(system, problem, hops, plain, evened=False),
         ],
     )
 

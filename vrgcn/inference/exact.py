@@ -30,6 +30,7 @@ from vrgcn.files.kinds import (
     or_null,
 )
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.forms import FORMS
 from vrgcn.graph.propagation import PROPAGATIONS
 from vrgcn.graph.scaling import KINDS, Scaling
 from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
@@ -297,6 +298,7 @@ _ARGUMENTS = {
     "label_hops": Kind(lambda v: type(v) is int and v in (1, 2), "1 or 2"),
     "norm": one_of("auto", *NORMS),
     "jumping": one_of(*JUMPING),
+    "linear_path": one_of("never", *FORMS),
 }
 _RELATIONAL = {
     **{

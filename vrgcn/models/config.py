@@ -63,6 +63,13 @@ class ModelConfig(Component):
     label_hops: int = 1
     """Hops of neighbour_labels. 2: also the mean over the neighbours of neighbours, without the
     part of a node's own label that returns to it."""
+    linear_path: Literal["auto", "never", "given", "binary", "length"] = declared(
+        "never", by_graph=True
+    )
+    """Add a linear function of a node's own features to the outputs: the best ridge regression of
+    the training labels, fitted before training begins; the network learns what is left. Of the
+    features as they are given, as 0 and 1, or in rows of length 1; auto: where numbers are
+    predicted, of the form that is best on the validation nodes."""
     norm: Literal["auto", "layer", "batch", "none"] = "auto"
     """LayerNorm, BatchNorm or nothing after each dense layer except the last. auto: as --layer-norm
     says; `vrgcn train` takes nothing where few nodes have labels."""

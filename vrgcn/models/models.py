@@ -14,9 +14,11 @@ from torch import Tensor, nn
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.plugins import MODELS as PLUGINS
 from vrgcn.files.plugins import check_own
+from vrgcn.graph.forms import FORMS
 from vrgcn.graph.randomness import default_generator
 from vrgcn.models.config import DROPOUT, ModelConfig, arguments_for, check_sizes
 from vrgcn.models.dense import ACTIVATIONS, NORMS, Dense, Dropout, InputLinear, Linear, OutputScale
+from vrgcn.models.linear_path import LinearPath
 from vrgcn.models.node_table import NodeTable
 from vrgcn.models.plugins import build_plugin
 
@@ -81,6 +83,7 @@ class GraphModel(nn.Module):
         jumping: str = ModelConfig.jumping,
         sparse_features: bool = False,
         node_embeddings: bool = False,
+        linear_path: str = ModelConfig.linear_path,
     ) -> None:
         super().__init__()
         check_sizes(in_features=in_features, hidden=hidden, classes=classes)
@@ -105,6 +108,7 @@ class GraphModel(nn.Module):
             "nodes": nodes, "learned_rows": learned_rows, "neighbour_labels": neighbour_labels,
             "label_hops": label_hops, "norm": norm, "skip": skip, "jumping": jumping,
             "sparse_features": sparse_features, "node_embeddings": node_embeddings,
+            "linear_path": linear_path,
         }  # fmt: skip
         self.order = order
         self.transform_first = transform_first
@@ -116,6 +120,10 @@ class GraphModel(nn.Module):
         self.head: Linear | None = None
         self.build_layers(norm)
         self.output_scale = OutputScale()
+        self.linear: LinearPath | None = None
+        if linear_path in FORMS:
+            self.linear = LinearPath(in_features, classes, linear_path)
+            nn.init.zeros_(self.last_linear().weight)  # the outputs begin as those of the path
         self.learned: NodeTable | None = None
         self.labels: NodeTable | None = None
         if learned_rows:
@@ -157,6 +165,23 @@ class GraphModel(nn.Module):
             width = hidden * (layers if jumping == "cat" else 1)
             self.head = Linear(width, given["classes"], bias=given["bias"])
 
+    def last_linear(self) -> Linear:
+        """The layer whose outputs are the model's."""
+        if self.head is not None:
+            return self.head
+        dense = self.layers[-1]
+        assert isinstance(dense, Dense)
+        last = dense.linears[-1]
+        assert isinstance(last, Linear)
+        return last
+
+    def _ended(self, y: Tensor, features: Tensor, propagate: Any) -> Tensor:
+        """The outputs, from those of the last layer. features: of level 0"""
+        if self.linear is not None:
+            y = y + self.linear(propagate.own(features))
+        scaled: Tensor = self.output_scale(y)
+        return scaled
+
     def width_of_rows(self) -> int:
         """Width of learned rows: that of the first linear layer's output."""
         given = self.arguments
@@ -188,7 +213,7 @@ class GraphModel(nn.Module):
         self.output_scale.set(mean, deviation, next(self.parameters()).device)
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
-        seen: list[Tensor] = []
+        features, seen = x, list[Tensor]()
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, Dense)
             given = x
@@ -205,8 +230,7 @@ class GraphModel(nn.Module):
             seen.append(x)
         if self.head is not None:
             x = self.head(self.dropout(self._jump([propagate.own(h) for h in seen])))
-        scaled: Tensor = self.output_scale(x)
-        return scaled
+        return self._ended(x, features, propagate)
 
     def _jump(self, outputs: list[Tensor]) -> Tensor:
         """The head's input, from the outputs of all graph layers for the nodes of the minibatch."""
@@ -364,8 +388,7 @@ class Residual(GraphModel):
         y: Tensor = self.head(self.norms[-1](h))
         if self.labels is not None:
             y = y + self._of_labels(self.labels, propagate)
-        scaled: Tensor = self.output_scale(y)
-        return scaled
+        return self._ended(y, x, propagate)
 
 
 MODELS: dict[str, type[GraphModel]] = {
@@ -400,6 +423,8 @@ def build_model(
     kind = MODELS[config.model]
     first = config.transform_first == "always"
     arguments = arguments_for(config, kind) | {"transform_first": first}
+    if config.linear_path == "auto":  # chosen by a fit: runs/building.py
+        arguments["linear_path"] = "never"
     tables = config.learned_rows or config.neighbour_labels or config.node_embeddings
     with default_generator(torch.device("cpu"), seed):
         return kind(
