@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,11 @@ from vrgcn.files.mistakes import InputError
 NEVER = -20.0  # output of a class that no training node has
 _RATE, _LEAVES, _DEPTH, _LEAST, _PENALTY = 0.1, 15, 8, 20, 1.0
 _COLUMNS = 100  # columns that a split is chosen from, drawn anew for each
+
+
+def never() -> bool:
+    """There is no limit of time."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -75,8 +80,8 @@ class Booster(Protocol):
 
     width: int
 
-    def grow(self, rounds: int) -> None:
-        """Boost until there are as many rounds."""
+    def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
+        """Boost until there are as many rounds, or the time is over after one at least."""
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         """(rows, width): the sums of the trees so far, as the library computes them."""
@@ -111,7 +116,7 @@ class ScikitBooster:
             random_state=seed,
         )
 
-    def grow(self, rounds: int) -> None:
+    def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
         self.model.set_params(max_iter=rounds).fit(self.rows, self.targets)
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -155,10 +160,10 @@ class LightBooster:
         self.model = lightgbm.Booster(settings, data)
         self.rounds = 0
 
-    def grow(self, rounds: int) -> None:
-        for _ in range(self.rounds, rounds):
+    def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
+        while self.rounds < rounds and not (self.rounds and over()):
             self.model.update()
-        self.rounds = rounds
+            self.rounds += 1
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         outputs = self.model.predict(rows, raw_score=True)
@@ -262,8 +267,8 @@ class SomeOutputs:
         self.start[places] = 0.0
         self.places = places[-booster.width :]
 
-    def grow(self, rounds: int) -> None:
-        self.booster.grow(rounds)
+    def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
+        self.booster.grow(rounds, over)
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:
         sums = np.tile(self.start.numpy(), (len(rows), 1))
@@ -287,7 +292,7 @@ class Constant:
     def __init__(self, output: float) -> None:
         self.output = output
 
-    def grow(self, rounds: int) -> None:
+    def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
         pass
 
     def raw(self, rows: NDArray[Any]) -> NDArray[np.float64]:

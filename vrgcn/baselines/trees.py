@@ -178,7 +178,7 @@ def grow(problem: Problem, train: Tensor, val: Tensor, labels: Tensor) -> Forest
     best, kept, looks = float("nan"), _ROUND, 0
     for rounds in range(_ROUND, most + 1, _ROUND):
         for booster in boosters:
-            booster.grow(rounds)
+            booster.grow(rounds, problem.over)
         raw = np.concatenate([booster.raw(rows) for booster in boosters], axis=1)
         score = problem.score(scale(torch.from_numpy(raw)))
         looks += 1
