@@ -27,7 +27,9 @@ def ending(folder: Path) -> dict[str, object]:
     board = folder / "leaderboard.json"
     if board.exists():
         trials = json.loads(board.read_text())["trials"]
-        found["trials"] = [{k: v for k, v in t.items() if k != "seconds"} for t in trials]
+        found["trials"] = [
+            {k: v for k, v in t.items() if not k.endswith("seconds")} for t in trials
+        ]
     for run in (*folder.glob("baselines/*"), folder / "average"):
         if run.is_dir():
             found[str(run.relative_to(folder))] = fitted_ending(run)
@@ -38,7 +40,7 @@ def fitted_ending(run: Path) -> dict[str, object]:
     """All files of a baseline or an average; of its result all but the seconds."""
     found: dict[str, object] = dict(contents(run))
     result = json.loads((run / "result.json").read_text())
-    return found | {"result.json": {k: v for k, v in result.items() if k != "seconds"}}
+    return found | {"result.json": {k: v for k, v in result.items() if not k.endswith("seconds")}}
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -41,7 +41,7 @@ def main() -> None:
             ahead = state == "complete" and metric.better(val, before)
             leaders.append(val if ahead else before)
         panel.step([end for end, _, _ in tried], leaders, where="post", label="best so far")
-        for state, marker in (("complete", "o"), ("pruned", "x")):
+        for state, marker in (("complete", "o"), ("paused", "x")):
             points = [(end, val) for end, val, how in tried if how == state]
             if points:
                 panel.scatter(*zip(*points, strict=True), marker=marker, s=18, label=state)

@@ -226,5 +226,6 @@ def test_a_search_varies_what_relational_models_have() -> None:
     search = Search(given, left_out=["mlp", "residual"], unknown=NOT_RELATIONAL)
     assert "learned_rows" not in search.space
     assert search.space["model"] == Choice(("gcn", "graphsage"))
-    first = search.first(lambda settings: settings)
-    assert all(values["model"] != "mlp" for values in first)
+    starts = list(search.portfolio_values(lambda settings: settings, []))
+    assert starts
+    assert all(values["model"] != "mlp" for values in starts)

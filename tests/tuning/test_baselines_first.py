@@ -137,7 +137,7 @@ def test_baselines_have_their_part_of_the_time_and_the_first_in_any_case(monkeyp
 
     monkeypatch.setattr(module, "fit_baseline", slow)
     result = search(baselines=("linear", "linear-2", "trees"), time_limit="100s", trials=1)
-    # 15 of 100 seconds: the second begins after 10.
+    # 20 of 100 seconds: the second begins after 10.
     assert [tried.name for tried in result.baselines] == ["linear", "linear-2"]
     assert asked[-2:] == [("linear-2", False), ("linear-2", True)]
     now[0], asked[:] = 0.0, []

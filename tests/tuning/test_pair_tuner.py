@@ -47,8 +47,7 @@ def test_the_best_network_is_kept_and_rules_stand_beside_it(tmp_path: Path) -> N
     rules = {each.baseline: each.val for each in found.baselines}
     rule = simple_rules(pairs, 8)["Adamic-Adar"]
     assert rules["Adamic-Adar"] == score_edges(rule, pairs, "val", ("auc",))["auc"]
-    complete = [trial for trial in found.trials if trial.state == "complete"]
-    assert found.best == max(complete, key=lambda trial: trial.val or 0)
+    assert found.best == max(found.trials, key=lambda trial: trial.val or 0)
     assert found.average is None
     assert found.average_result is None
     assert {row.kind for row in found.standings} == {"network", "baseline"}
@@ -77,8 +76,9 @@ def test_pairs_have_a_space_of_their_own() -> None:
     assert searched(tuple(SPACE), "labels") == tuple(SPACE)
     assert searched(("loss",), "links") == ("loss",)
     given = TriedSettings(MODEL, replace(CONFIG, loss="logistic"))
-    starts = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS).first(lambda settings: settings)
-    assert starts[0]["embedding"] == 8
+    space = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS)
+    assert space.values_of(given)["embedding"] == 8
+    starts = list(space.portfolio_values(lambda settings: settings, []))
     assert {"lightgcn", "gcn"} <= {start["model"] for start in starts}
     light = next(start for start in starts if start["model"] == "lightgcn")
     assert light["node_embeddings"] is False
@@ -124,9 +124,9 @@ def test_the_edges_of_all_relations_are_searched_without_their_test_triples(
 def test_own_negatives_are_not_searched() -> None:
     given = TriedSettings(MODEL, replace(CONFIG, loss="softmax"))
     space = Search(given, tuple(PAIR_SPACE), among=OF_PAIRS)
-    for start in space.first(lambda settings: settings):
+    for start in space.portfolio_values(lambda settings: settings, []):
         assert ("negatives" in start) == (start["negative_sampling"] == "shared")
-    changed = space._changed({"negative_sampling": "uniform"})
+    changed = space.changed({"negative_sampling": "uniform"})
     assert changed.train.negatives == 1
 
 
@@ -135,6 +135,6 @@ def test_lift_is_for_lightgcn_with_shared_negatives() -> None:
         TriedSettings(MODEL, replace(CONFIG, loss="softmax")), among=OF_PAIRS, names=["model"]
     )
     light = {"decoder": "lift", "model": "lightgcn", "negative_sampling": "shared"}
-    assert space._changed(light).model.decoder == "lift"
+    assert space.changed(light).model.decoder == "lift"
     for other in ({"model": "gcn"}, {"loss": "logistic"}, {"negative_sampling": "uniform"}):
-        assert space._changed(light | other).model.decoder == "cosine"
+        assert space.changed(light | other).model.decoder == "cosine"

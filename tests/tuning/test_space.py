@@ -35,13 +35,12 @@ def test_what_was_given_is_within_the_bounds_and_tried_first() -> None:
     assert found.space["hidden"] == Choice((64, 128, 256, 24))
     assert found.space["layers"] == Range(1, 6)
     assert found.space["learning_rate"] == Range(1e-3, 0.5, log=True)
-    first = found.first(as_it_is)
-    values = found.given.values()
-    assert first[0] == {name: values[name] for name in SPACE}
-    assert first[1] == first[0] | PORTFOLIO[0]
+    first, values = found.values_of(found.given), found.given.values()
+    assert first == {name: values[name] for name in SPACE}
+    assert next(found.portfolio_values(as_it_is, [first])) == first | PORTFOLIO[0]
     assert SPACE["hidden"] == Choice((64, 128, 256))  # the table itself is as it was
     study = optuna.create_study()
-    study.enqueue_trial(first[0])
+    study.enqueue_trial(first)
     assert found.draw(study.ask()) == found.given
 
 
@@ -52,9 +51,12 @@ def test_auto_is_none_of_the_estimators_and_each_start_has_the_one_that_it_stand
 
     found = search()
     assert found.space["estimator"] == SPACE["estimator"]
-    starts = found.first(settled)
-    assert len(starts) == 1 + len(PORTFOLIO)
+    starts = list(found.portfolio_values(settled, []))
+    assert len(starts) == len(PORTFOLIO)
     for start in starts:
+        if start["model"] == "mlp":  # looks at no neighbours
+            assert "estimator" not in start
+            continue
         assert start["estimator"] == ("cvd" if start["layers"] > 2 else "exact")
 
 
@@ -66,10 +68,9 @@ def test_only_what_is_named_is_varied() -> None:
     assert all(0 <= d.model.dropout <= 0.7 for d in drawn)
     assert {d.train for d in drawn} == {TrainConfig(learning_rate=0.02)}
     assert {d.model.hidden for d in drawn} == {ModelConfig.hidden}
-    assert found.first(as_it_is) == [
-        {"layers": 2, "dropout": 0.2},
-        {"layers": 3, "dropout": 0.0},
+    assert list(found.portfolio_values(as_it_is, [{"layers": 2, "dropout": 0.2}])) == [
         {"layers": 2, "dropout": 0.5},
+        {"layers": 3, "dropout": 0.0},
         {"layers": 4, "dropout": 0.2},
         {"layers": 3, "dropout": 0.2},
         {"layers": 1, "dropout": 0.5},
@@ -82,7 +83,7 @@ def test_the_portfolio_is_within_the_bounds_and_has_every_model() -> None:
         assert {name: SPACE[name].holding(value) for name, value in other.items()} == {
             name: SPACE[name] for name in other
         }
-    models = {start["model"] for start in search().first(as_it_is)}
+    models = {start["model"] for start in search().portfolio_values(as_it_is, [])}
     assert models == set(SPACE["model"].values)
 
 
@@ -115,8 +116,12 @@ def test_estimators_that_are_too_slow_are_not_drawn_unless_one_was_given() -> No
 def test_starts_have_no_estimator_that_is_not_drawn() -> None:
     """`auto` stands for exact training in a portfolio's model of one layer."""
     found = Search(TriedSettings(ModelConfig(), TrainConfig()), tuple(SPACE), ("exact",))
-    starts = found.first(lambda settings: settings.changed({"estimator": "exact"}))
-    assert {start["estimator"] for start in starts} == {"two-way"}
+
+    def exact(settings: TriedSettings) -> TriedSettings:
+        return settings.changed({"estimator": "exact"})
+
+    starts = [found.values_of(exact(found.given)), *found.portfolio_values(exact, [])]
+    assert {start.get("estimator", "two-way") for start in starts} == {"two-way"}
 
 
 def test_learned_rows_that_were_given_are_left_out_of_a_model_without_neighbours() -> None:
@@ -133,3 +138,12 @@ def test_learned_rows_that_were_given_are_left_out_of_a_model_without_neighbours
 def test_settings_that_cannot_be_searched_are_refused(names) -> None:
     with refused():
         check_names(names)
+
+
+def test_settings_of_all_candidates_are_within_the_bounds() -> None:
+    given = TriedSettings(ModelConfig(), TrainConfig())
+    others = [given.changed({"hidden": 512, "learning_rate": 0.1}), given.changed({"layers": 7})]
+    found = Search(given, tried=others)
+    assert found.space["hidden"] == Choice((64, 128, 256, 512))
+    assert found.space["learning_rate"] == Range(1e-3, 0.1, log=True)
+    assert found.space["layers"] == Range(1, 7)

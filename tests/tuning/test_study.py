@@ -1,4 +1,4 @@
-"""A trial that is cut off is drawn to its end as if it had not been."""
+"""A trial that is cut off while it is drawn has the settings that it would have had."""
 
 from __future__ import annotations
 
@@ -16,22 +16,40 @@ from vrgcn import TrainConfig
 from vrgcn.files.writing import DiskFullError
 from vrgcn.models.config import ModelConfig
 from vrgcn.tuning.space import SPACE, Search, TriedSettings
-from vrgcn.tuning.study import STUDY, Tried, end_trial, next_trial, open_study, tried
+from vrgcn.tuning.study import (
+    STUDY,
+    Tried,
+    begin_trial,
+    courses,
+    drawn_values,
+    end_trial,
+    interrupted_trial,
+    open_study,
+    resumed_trial,
+    tried,
+)
 
 optuna = pytest.importorskip("optuna")
 
 GIVEN = TriedSettings(ModelConfig(model="gcn"), TrainConfig(estimator="cvd"))
 
 
+def begun(study: Any) -> Any:
+    """The trial that was interrupted, or a new one."""
+    return interrupted_trial(study) or begin_trial(
+        study, lambda: drawn_values(study, 3, Search(GIVEN).draw)
+    )
+
+
 def settings_after(folder: Path, cut: int) -> dict[str, Any]:
     """Return the settings of the trial after those of a study, whose drawing was interrupted after
     some of them."""
     with open_study(folder, larger=True) as study:
-        trial = next_trial(study, seed=3)
+        trial = begun(study)
         for name in list(SPACE)[:cut]:
             Search(GIVEN).space[name].suggest(trial, name)
     with open_study(folder, larger=True) as study:
-        trial = next_trial(study, seed=3)
+        trial = begun(study)
         Search(GIVEN).draw(trial)
         assert [t.state for t in tried(study)][trial.number :] == ["running"]
         return trial.params
@@ -75,11 +93,37 @@ def test_a_study_that_was_cut_off_while_it_was_made_is_made_to_its_end(tmp_path:
             assert [t.val for t in tried(study)] == [0.0, 0.1, 0.2], write
 
 
+def test_a_paused_trial_teaches_the_sampler_and_is_resumed_as_it_was(tmp_path: Path) -> None:
+    study_in(tmp_path, 5)
+
+    def drawn(state: str) -> dict[str, Any]:
+        folder = tmp_path / state
+        shutil.copytree(tmp_path, folder, ignore=lambda *_: ["paused", "failed"])
+        with open_study(folder, larger=True) as study:
+            trial = begun(study)
+            Search(GIVEN).draw(trial)
+            trial.report(0.9, 3)
+            end_trial(study, trial, Tried(5, state, 0.9, epochs=3))
+            return drawn_values(study, 3, Search(GIVEN).draw)
+
+    assert drawn("paused") != drawn("failed")
+    with open_study(tmp_path / "paused", larger=True) as study:
+        assert (tried(study)[5].state, tried(study)[5].val) == ("paused", 0.9)
+        assert interrupted_trial(study) is None
+        assert courses(study)[5].paused
+        resumed_trial(study, 5, rungs=1)
+        found = interrupted_trial(study)
+        assert found is not None
+        assert found.number == 5
+        assert [t.state for t in tried(study)] == [*["complete"] * 5, "running"]
+        assert dict(courses(study)[5].curve) == {3: 0.9}
+
+
 def study_in(folder: Path, trials: int = 3) -> Path:
     after_some = Search(GIVEN)
     with open_study(folder, larger=True) as study:
         for number in range(trials):
-            trial = next_trial(study, seed=3)
+            trial = begun(study)
             after_some.draw(trial)
             end_trial(study, trial, Tried(trial.number, "complete", number / 10))
     return folder / STUDY
@@ -105,7 +149,7 @@ def test_a_damaged_study_is_read_or_refused_by_its_name(tmp_path: Path) -> None:
         try:
             with open_study(tmp_path, larger=True) as study:
                 tried(study)
-                Search(GIVEN).draw(next_trial(study, seed=3))
+                Search(GIVEN).draw(begun(study))
         except (ValueError, OSError) as error:
             assert str(file) in str(error), error  # noqa: PT017
             refused += 1

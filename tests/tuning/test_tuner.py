@@ -26,7 +26,9 @@ from vrgcn.training.divergence import DivergedError
 from vrgcn.training.trainer import Trainer
 from vrgcn.tuning import trials as module
 from vrgcn.tuning.finishing import TuneResult
+from vrgcn.tuning.halving import Halving
 from vrgcn.tuning.leaderboard import Leaderboard, ranked
+from vrgcn.tuning.members import Member
 from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import SPACE, TriedSettings
 from vrgcn.tuning.study import Tried
@@ -106,9 +108,8 @@ def test_trials_are_runs_that_never_saw_the_test_nodes(found) -> None:
         run = json.loads((home / "result.json").read_text())
         assert run["test"] is None
         assert len((home / "metrics.jsonl").read_text().splitlines()) == trial.epochs
-        if trial.state == "complete":
-            assert run["val"] == trial.val
-        assert not (home / "checkpoints").exists()
+        assert run["val"] == trial.val
+        assert (home / "checkpoints").exists() == (trial.state == "paused")
     about = json.loads((folder / "leaderboard.json").read_text())
     assert [t["val"] for t in about["trials"]] == [t.val for t in result.trials]
     assert about["metric"] == "accuracy"
@@ -122,7 +123,7 @@ def test_cut_off_inside_a_trial_it_goes_on_to_the_same_trials(found, tmp_path, m
     shown = Leaderboard.epoch
 
     def die(self, number: int, epoch: int, *rest) -> None:
-        if (number, epoch) == (2, 1):  # halving may end it there
+        if (number, epoch) == (2, 1):  # halving may pause it there
             raise KilledError
         shown(self, number, epoch, *rest)
 
@@ -168,12 +169,11 @@ def test_a_search_in_which_everything_fails_gives_up_and_says_why(monkeypatch) -
         search(trials=30)
 
 
-def test_what_lies_behind_is_pruned_but_never_the_first(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(module, "is_pruned", lambda curves, **_: len(curves) > 1)
+def test_what_lies_behind_is_paused_but_never_the_first(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(Halving, "continues", lambda *_: False)
     result = search(tmp_path)
-    assert [t.state for t in result.trials] == ["complete", "pruned", "pruned", "pruned"]
+    assert [t.state for t in result.trials] == ["complete", "paused", "paused", "paused"]
     assert [t.epochs for t in result.trials] == [3, 1, 1, 1]
-    assert result.best.number == 0
     run = json.loads((tmp_path / "trials" / "trial-001" / "result.json").read_text())
     assert run["stopped"] == "callback"
 
@@ -185,104 +185,72 @@ def seconds(monkeypatch) -> list[float]:
     monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
     for measured in ("stepped", "evaluated"):  # by another clock, which a busy machine slows down
         monkeypatch.setattr(clocks.Clock, measured, lambda self, seconds: None)
-    shown = Leaderboard.epoch
+    step = Trainer._step
 
-    def epoch(self, *args) -> None:
-        shown(self, *args)
-        now[0] += 1.0
+    def slow(self, batch) -> None:
+        step(self, batch)
+        now[0] += 1.0 / len(self.minibatches)
 
-    monkeypatch.setattr(Leaderboard, "epoch", epoch)
+    monkeypatch.setattr(Trainer, "_step", slow)
     return now
 
 
 def test_the_time_is_kept_with_a_little_for_the_end(tmp_path, seconds) -> None:
-    result = search(tmp_path, trials=None, time_limit="21s")
-    # A twentieth is kept, and nothing is trained again.
-    assert 19 <= seconds[0] <= 20
-    cut = [t for t in result.trials if t.reason == "the time was over"]
-    assert cut in ([], result.trials[-1:])  # nothing is begun after it
-    assert all(t.state == "pruned" for t in cut)
+    result = search(tmp_path, trials=None, time_limit="12s")
+    assert 11 <= seconds[0] <= 12
     before = len(result.trials)
     seconds[0] = 0.0  # another process, which knows what was used
-    assert len(search(tmp_path, trials=None, time_limit="21s").trials) == before
-    assert len(search(tmp_path, trials=None, time_limit="30s").trials) > before
+    assert len(search(tmp_path, trials=None, time_limit="12s").trials) == before
+    assert len(search(tmp_path, trials=None, time_limit="18s").trials) > before
 
 
-def test_where_the_epochs_take_longer_than_the_time_others_are_tried(seconds) -> None:
-    long = TrainConfig(epochs=100, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
-    # The first has a sixth, others a quarter; what is left over suffices for none.
-    assert [t.epochs for t in result.trials] == [4, 6, 6, 6, 0, 0, 0]
-    assert all(t.reason.startswith("it would take about") for t in result.trials[4:])
-    assert {t.state for t in result.trials[4:]} == {"pruned"}
-    assert [t.reason for t in result.trials[:4]] == ["it had its share of the time"] * 4
-    assert {t.state for t in result.trials[:4]} == {"complete"}
-    assert result.result.val is not None
-
-
-@pytest.mark.parametrize("leads", [True, False])
-def test_a_trial_that_leads_when_the_time_is_over_counts(seconds, monkeypatch, leads: bool) -> None:
-    monkeypatch.setattr(module, "_share", lambda session, number: 1000.0 if number else 4.0)
-    monkeypatch.setattr(module, "_leads", lambda session, score: leads)
-    long = TrainConfig(epochs=100, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
-    last = result.trials[1]
-    assert (last.epochs, last.state) == (19, "complete" if leads else "pruned")
-    assert last.reason == ("it had its share of the time" if leads else "the time was over")
-    assert len(result.trials) == 2
-
-
-def test_what_is_kept_is_a_twentieth_of_the_time(monkeypatch) -> None:
-    """10 of 100 seconds were used."""
-    trials = [Tried(0, "complete", 0.8, {}, 3, 6.0), Tried(1, "complete", 0.9, {}, 3, 2.0)]
-    for known in ([], trials):
-        session = object.__new__(Session)
-        session.study, session.target = None, find_target(GRAPH, CONFIG)
-        session.clock = SimpleNamespace(limit=100.0, used=10.0)
-        monkeypatch.setattr("vrgcn.tuning.session.tried", lambda study, known=known: known)
-        assert session.left == pytest.approx(85.0)
-        assert module._leads(session, 0.95) == bool(known)
-    assert not module._leads(session, 0.9)
-
-
-@pytest.mark.parametrize(
-    ("few", "limit", "epoch", "epochs"),
-    [
-        (True, 100.0, 0.05, 80),  # a twentieth of 80 seconds
-        (True, 100.0, 0.01, 100),
-        (True, 100.0, 1.0, 30),
-        (True, None, 1.0, 100),
-        (True, 100.0, 0.0, 100),  # the first
-        (False, 100.0, 1.0, 100),
-    ],
-)
-def test_trials_of_few_labels_have_so_many_epochs_that_twenty_fit_into_the_time(
-    monkeypatch, few: bool, limit: float | None, epoch: float, epochs: int
+def test_where_the_epochs_take_longer_than_the_time_several_are_tried_and_the_best_resumed(
+    seconds,
 ) -> None:
-    session = SimpleNamespace(untested=GRAPH, clock=SimpleNamespace(limit=limit))
-    monkeypatch.setattr(module, "few_labels", lambda graph: few)
-    given = TriedSettings(MODEL, TrainConfig(epochs=100))
-    assert module._shortened(session, given, epoch) == given.changed({"epochs": epochs})
+    """The first has a third of 24 seconds; others are judged after 3 epochs; in the last six
+    seconds none begins, and the best is resumed, be it one that had its share."""
+    long = TrainConfig(epochs=100, patience=12, batch_size=32, seed=2)
+    result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
+    assert 22 <= seconds[0] <= 24
+    others = result.trials[1:]
+    assert len(others) >= 2
+    assert all(t.epochs >= 3 for t in others)
+    assert {t.state for t in result.trials} == {"paused"}
+    assert sum(t.epochs for t in result.trials) == pytest.approx(seconds[0], abs=1)
+    best = max(result.trials, key=lambda t: t.val)
+    assert best.val == result.best.val
 
 
-@pytest.mark.parametrize(("limit", "epochs"), [("40s", 8), ("80s", 10)])
-def test_a_slow_trial_takes_its_share_of_the_time_at_most(
-    seconds, monkeypatch, limit: str, epochs: int
-) -> None:
-    """An eighth of it, or one and a half times as long as the first."""
-    monkeypatch.setattr(module, "is_pruned", lambda curves, **_: False)
-    shown = Leaderboard.epoch
+def test_a_trial_that_had_its_share_continues_with_a_longer_limit(tmp_path, seconds) -> None:
+    long = TrainConfig(epochs=20, patience=0, batch_size=32, seed=2)
+    given = {"baselines": (), "trials": 1, "folder": tmp_path}
+    cut = tune(GRAPH, MODEL, long, time_limit="12s", **given).trials[0]
+    assert (cut.state, cut.reason) == ("paused", "the time was over")
+    whole = tune(GRAPH, MODEL, long, time_limit="40s", **given).trials[0]
+    assert (whole.state, whole.epochs, whole.reason) == ("complete", 20, None)
+    assert seconds[0] == pytest.approx(20.0)  # no epoch was trained twice
 
-    def epoch(self, number: int, *rest) -> None:
-        shown(self, number, *rest)
-        seconds[0] -= 0.5 * (number == 0)  # the first is twice as fast
 
-    monkeypatch.setattr(Leaderboard, "epoch", epoch)
-    long = TrainConfig(epochs=10, batch_size=32, seed=2)
-    result = tune(GRAPH, MODEL, long, time_limit=limit, trials=2, baselines=())
-    assert [t.epochs for t in result.trials] == [10, epochs]
-    assert [t.state for t in result.trials] == ["complete", "complete"]
-    assert (result.trials[1].reason is None) == (epochs == 10)
+def test_what_the_end_costs_is_kept_of_the_time(monkeypatch) -> None:
+    """10 of 100 seconds were used; a model predicts all nodes in twice the seconds of the
+    validation nodes."""
+    trials = [
+        Tried(number, "complete", 0.8 + number / 100, predicting_seconds=0.5 + number)
+        for number in range(12)
+    ]
+    monkeypatch.setattr("vrgcn.tuning.session.tried", lambda study: trials)
+    session = object.__new__(Session)
+    session.study, session.graph, session.baselines = None, GRAPH, {}
+    session.target = find_target(GRAPH, CONFIG)
+    session.clock = SimpleNamespace(limit=100.0, used=10.0)
+    monkeypatch.setattr(Session, "members", lambda self: [])
+    assert session.left == pytest.approx(100 - 10 - 1.5)
+    members = [Member(trial, Path()) for trial in trials]
+    monkeypatch.setattr(Session, "members", lambda self: members)
+    session.__dict__["metric_seconds"] = 0.001
+    of_ten = 2 * sum(0.5 + number for number in range(2, 12))
+    scores = 12 * 20 + 12 * (20 * 10 + 1)  # standard errors, and bags of few validation nodes
+    assert session.left == pytest.approx(100 - 10 - 1.5 - of_ten - 0.001 * scores)
 
 
 @pytest.mark.parametrize("names", [("layers", "estimator"), ("layers",)])
@@ -402,5 +370,5 @@ def test_epochs_before_a_rollback_are_no_part_of_a_trial(monkeypatch) -> None:
 def test_a_trial_that_is_cut_before_its_first_evaluation_has_a_score(seconds) -> None:
     seldom = TrainConfig(epochs=100, evaluate_every=100, batch_size=32, seed=2)
     result = tune(GRAPH, MODEL, seldom, time_limit="24s", trials=2, baselines=())
-    assert [t.state for t in result.trials] == ["complete", "complete"]
-    assert all(t.val is not None for t in result.trials)
+    assert all(t.val is not None for t in result.trials if t.epochs)
+    assert result.trials[0].epochs > 0

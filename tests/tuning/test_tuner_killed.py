@@ -115,9 +115,9 @@ def test_killed_before_a_write_it_ends_as_if_it_had_not_been(
             wanted = killed_in_the_last_trial(tmp_path / "whole", every, trials, each=each)
         else:
             search(tmp_path / "whole", every, trials)
-    # The second is pruned at a later rung, the third at the first.
+    # The second is paused at a later rung, the third at the first.
     ends = [(t.state, t.epochs) for t in wanted.trials]
-    assert ends == [("complete", 3), ("pruned", 2), ("pruned", 1)]
+    assert ends == [("complete", 3), ("paused", 2), ("paused", 1)]
     assert told(wanted) == told(search(tmp_path / "at once", every))
 
 
@@ -144,29 +144,29 @@ def test_killed_in_a_trial_that_is_rolled_back_it_ends_as_if_it_had_not_been(
     given = {"on_nan": "rollback"}
     search(tmp_path / "whole", "0", 1, **given)
     wanted = killed_in_the_last_trial(tmp_path / "whole", "0", 2, each=each, **given)
-    assert [(t.state, t.epochs) for t in wanted.trials] == [("complete", 3), ("pruned", 2)]
+    assert [(t.state, t.epochs) for t in wanted.trials] == [("complete", 3), ("paused", 2)]
     assert len(rolled_back) > (10 if each else 3)
 
 
-def test_stopped_in_the_step_after_which_a_trial_is_pruned_it_is_pruned(
+def test_stopped_in_the_step_after_which_a_trial_is_paused_it_is_paused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signal is obeyed when the trial has been judged, and its last epoch is in a checkpoint:
     it does not come again."""
     wanted = search(tmp_path / "whole", "0")
     shown = Leaderboard.epoch
-    pruned = [(t.number, t.epochs) for t in wanted.trials if t.state == "pruned"]
+    paused = [(t.number, t.epochs) for t in wanted.trials if t.state == "paused"]
 
     def stop(self, number: int, epoch: int, *rest) -> None:
         shown(self, number, epoch, *rest)
-        if (number, epoch) in pruned[:1]:
-            pruned.pop(0)
+        if (number, epoch) in paused[:1]:
+            paused.pop(0)
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(Leaderboard, "epoch", stop)
     for _ in range(2):
         with pytest.raises(Interrupted):
             search(tmp_path / "cut", "0")
-    assert not pruned
+    assert not paused
     assert told_of(search(tmp_path / "cut", "0")) == told_of(wanted)
     assert ending(tmp_path / "cut") == ending(tmp_path / "whole")

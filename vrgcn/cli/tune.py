@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vrgcn.cli.train import RunOptions
 from vrgcn.files.wording import print_note, printable
 from vrgcn.runs.folder import AVERAGED, BEST
+from vrgcn.training.clock import Clock
 from vrgcn.tuning.settings import TuneSettings
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ class TuneOptions(TuneSettings, RunOptions):
 
 
 def run(options: TuneOptions) -> None:
-    """Search as the options say, or resume a search."""
+    """Search as the options say, or resume a search. Loading PyTorch counts as time of it."""
+    begun = Clock.now()
     from vrgcn.runs.resume import nothing_left
     from vrgcn.runs.training import finished_text
     from vrgcn.tuning.searching import run_search
@@ -30,7 +32,7 @@ def run(options: TuneOptions) -> None:
     if options.resume is not None and nothing_left(options, options.resume):
         print(finished_text(options.resume, "trials"))
     else:
-        print_result(*run_search(options, verbose=True))
+        print_result(*run_search(options, verbose=True, begun=begun))
 
 
 def print_result(result: TuneResult, folder: Path) -> None:

@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -178,6 +178,15 @@ def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints of a folder, newest first."""
     checkpoints = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)]
     return sorted(checkpoints, key=step_of, reverse=True)
+
+
+def seconds_used(folder: Path) -> float:
+    """Return the seconds that a run had used when its newest checkpoint was written; 0 without one
+    that can be read."""
+    for path in checkpoints_in(folder)[:1]:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            return float(json.loads((path / STATE).read_bytes())["progress"]["used"])
+    return 0.0
 
 
 def step_of(path: Path) -> int:

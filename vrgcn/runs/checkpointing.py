@@ -74,8 +74,8 @@ class Checkpoints:
             self._ask(stop)
             try:
                 if not trainer.advance():
-                    if trainer.stopped == "time":
-                        self.write()  # a longer time limit continues from here
+                    if trainer.stopped in ("time", "callback"):
+                        self.write()  # a longer time limit, or a search, continues from here
                     return self._finish(stop)
                 signal = self._asked(stop)
                 if signal is not None:

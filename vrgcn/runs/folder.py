@@ -109,7 +109,7 @@ LEADERBOARD = "leaderboard.json"
 # listed. The settings are left out because they are removed last.
 OURS = (
     *(METRICS, RESULT, MODEL, BETTER_MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
-    *(f"{TRIALS}/{TRIAL}*", STUDY, LEADERBOARD),
+    *(f"{TRIALS}/{TRIAL}*", f"{STUDY}*", LEADERBOARD),
     *("evaluation-*.json", "evaluation-*.html"),
 )
 

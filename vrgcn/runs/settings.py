@@ -42,8 +42,6 @@ NOTED = (GRAPH_CHECKSUM, CHOSEN_ESTIMATOR)
 # The model and the training of a run, settled once its graph is known.
 USUAL_MODEL = ModelConfig(model="auto", dropout=None, learned_rows=None, linear_path="auto")
 USUAL_TRAIN = TrainConfig(epochs=100)
-# The model that a search begins with: it tries learned rows next.
-SEARCHED_MODEL = replace(USUAL_MODEL, learned_rows=False)
 
 
 @dataclass(frozen=True)

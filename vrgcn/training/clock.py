@@ -57,11 +57,12 @@ class Clock:
     """Measures time from its creation.
 
     limit: seconds after which the run must have ended; None: never
+    begun: a time by `now` before that, from which it measures
     """
 
-    def __init__(self, limit: float | None = None) -> None:
+    def __init__(self, limit: float | None = None, begun: float | None = None) -> None:
         self.limit = limit
-        self._begun = self.now()
+        self._begun = self.now() if begun is None else begun
         self._before = 0.0
         self._step = self._evaluation = 0.0
 
@@ -79,6 +80,10 @@ class Clock:
         """Continue from the seconds that earlier processes used; the time of this process still
         counts."""
         self._before += max(0.0, used - self.used)
+
+    def late(self, needed: float = 0.0) -> bool:
+        """Return True if fewer seconds are left than needed."""
+        return self.limit is not None and self.used + needed >= self.limit
 
     def stepped(self, seconds: float) -> None:
         self._step = max(self._step, seconds)

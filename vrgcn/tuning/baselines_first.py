@@ -1,4 +1,9 @@
-"""The beginning of a search: baselines, which have a part of the time; of edges, simple rules."""
+"""The beginning of a search: baselines, which have a part of the time; of edges, simple rules.
+
+The cheapest come first. Each of them begins that may end within a fifth of the time. Counted
+seconds are rough, so one begins even if it is counted to take somewhat longer: its fit ends in the
+middle when the part of the time is over, and keeps what it has found so far.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.past import past_of
 from vrgcn.baselines.problem import Problem
-from vrgcn.baselines.work import cheap_first, fit_seconds
+from vrgcn.baselines.work import FIXED, cheap_first, fit_seconds, speed
+from vrgcn.files.wording import seconds_text
 from vrgcn.runs.folder import BASELINES
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.training.clock import Clock
@@ -15,7 +21,8 @@ from vrgcn.tuning.members import fit_baseline
 from vrgcn.tuning.session import Session
 from vrgcn.tuning.study import Tried
 
-SHARE = 0.15  # share of the time after which no baseline is begun, and those begun end
+SHARE = 0.2  # share of the time after which no baseline is begun, and those begun end
+_ROUGH = 3.0  # times what is left that a baseline which is begun may be predicted to take
 
 
 def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Recipe]) -> None:
@@ -41,12 +48,15 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
 
         fitted = graph if graph.visible is None else past_of(graph, seed)
         problem = Problem.of(fitted, session.metric, seed, over)
+        late: dict[str, float] = {}
         for name in [*own, *cheap_first(names, problem)]:
             if name in missing or name in session.baselines:
                 continue
-            slow = name not in own and _too_slow(session, name, problem)
-            if session.baselines and (over() or slow):
+            seconds = 0.0 if name in own else _seconds(session, name, problem)
+            if session.baselines and (over() or seconds > _ROUGH * _left(session)):
+                late[name] = seconds
                 continue
+            session.leaderboard.doing(f"fitting the baseline {name}")
             ended = fit_baseline(
                 name,
                 own[name] if name in own else RECIPES[name],
@@ -61,22 +71,30 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
                 session.note(ended)
             if stop.signal is not None:
                 raise Interrupted(stop.signal, f"stopped at the baseline {name}")
+        if late:
+            session.on_note(_late_text(late))
         # Of two with one score, the first counts; so does a search that was resumed.
         order = [*own, *cheap_first(RECIPES, problem)]
         first = {name: session.baselines[name] for name in order if name in session.baselines}
         session.baselines = first | session.baselines
 
 
-def _too_slow(session: Session, name: str, problem: Problem) -> bool:
-    """Return True if a baseline would take longer than baselines may, by its counted seconds and
-    those that others took."""
+def _left(session: Session) -> float:
+    """Return the seconds that are left for baselines."""
     limit = session.clock.limit
-    if limit is None:
-        return False
-    taken = sum(ended.seconds for ended in session.baselines.values())
-    counted = sum(fit_seconds(known, problem) for known in session.baselines)
-    slower = max(1.0, taken / counted) if counted else 1.0
-    return session.clock.used + slower * fit_seconds(name, problem) > 2 * SHARE * limit
+    return float("inf") if limit is None else SHARE * limit - session.clock.used
+
+
+def _seconds(session: Session, name: str, problem: Problem) -> float:
+    """Return the seconds that a baseline is predicted to take here."""
+    taken = {name: ended.seconds for name, ended in session.baselines.items()}
+    return FIXED + speed(taken, problem) * fit_seconds(name, problem, taken)
+
+
+def _late_text(late: Mapping[str, float]) -> str:
+    """Name the baselines for which the time was too short."""
+    each = ", ".join(f"{name} (about {seconds_text(seconds)})" for name, seconds in late.items())
+    return f"no time for the baselines {each}: they have {SHARE:.0%} of the time limit"
 
 
 def score_rules(session: Session) -> None:

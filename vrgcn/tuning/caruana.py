@@ -27,6 +27,11 @@ _BAGS, _BAG_ROUNDS = 20, 10
 _LEAST = 0.02  # smallest weight that a member keeps
 
 
+def evaluations(members: int, nodes: int) -> int:
+    """Return how often a choice among members computes the score."""
+    return members * (_ROUNDS if nodes >= _ENOUGH else _BAGS * _BAG_ROUNDS + 1)
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The chosen average. weights: of the chosen members, with sum 1; score: of the average"""
@@ -40,11 +45,13 @@ def choose_average(
     score: Callable[[Tensor], float],
     better: Callable[[float, float], bool],
     rounds: int = _ROUNDS,
+    over: Callable[[], bool] = bool,
 ) -> Chosen:
     """Return the best-scoring average that greedy selection finds.
 
     shares: (validation nodes, width) of each member, as `Task.shares` gives them
     score: of the mean of shares; better: True if a score is better than another
+    over: True if no further round begins after the first
     """
     if not shares:
         raise InputError("there are no predictions to average")
@@ -66,6 +73,8 @@ def choose_average(
         weights = {each: added[each] / count for each in names if each in added}
         if best is None or better(value, best[0]):  # later rounds have as many members or more
             best = value, weights
+        if over():
+            break
     assert best is not None
     return Chosen(best[1], best[0])
 
@@ -77,6 +86,7 @@ def choose_robustly(
     better: Callable[[float, float], bool],
     near: Callable[[float, float], bool] = lambda score, best: True,
     bags: int | None = None,
+    over: Callable[[], bool] = bool,
 ) -> Chosen:
     """Return the average of `choose_average`, or its mean over bags of few validation nodes.
 
@@ -84,18 +94,21 @@ def choose_robustly(
     score: of the mean of shares of some nodes, and their labels
     near: True if a member's score is not far behind that of the best member
     bags: how many; None: by the number of nodes
+    over: True if no further round or bag begins after the first
     """
     count = len(labels)
     bags = (0 if count >= _ENOUGH else _BAGS) if bags is None else bags
     if not bags:
-        return choose_average(shares, lambda mean: score(mean, labels), better)
+        return choose_average(shares, lambda mean: score(mean, labels), better, over=over)
     scores = {name: score(found, labels) for name, found in shares.items()}
     best = next(iter(scores.values()))
     for found in scores.values():
         best = found if better(found, best) else best
     shares = {name: found for name, found in shares.items() if near(scores[name], best)}
     generator, total = torch.Generator().manual_seed(0), Counter[str]()
-    for _ in range(bags):
+    drawn_bags = 0
+    while drawn_bags < bags and not (drawn_bags and over()):
+        drawn_bags += 1
         nodes = torch.randint(count, (count,), generator=generator)
         of_bag = labels[nodes]
 
@@ -103,8 +116,8 @@ def choose_robustly(
             return score(mean, of_bag)
 
         drawn = {name: found[nodes] for name, found in shares.items()}
-        total.update(choose_average(drawn, scored, better, _BAG_ROUNDS).weights)
-    kept = {name: total[name] for name in shares if total[name] >= _LEAST * bags}
+        total.update(choose_average(drawn, scored, better, _BAG_ROUNDS, over).weights)
+    kept = {name: total[name] for name in shares if total[name] >= _LEAST * drawn_bags}
     weights = {name: weight / sum(kept.values()) for name, weight in kept.items()}
     mean = torch.stack([weight * shares[name] for name, weight in weights.items()]).sum(0)
     return Chosen(weights, score(mean, labels))

@@ -2,7 +2,9 @@
 
 Nothing is trained again. The average is corrected and smoothed if that gains enough. Every choice
 is made on the validation nodes; then the test nodes are scored, once for each of the two. Both are
-calibrated on the validation nodes as single runs are.
+calibrated on the validation nodes as single runs are. Each model that is kept predicts all nodes
+once (inference/known.py). Where the time is over nevertheless, fewer averages are tried, models of
+small weight are left out, and nothing is smoothed.
 
 Where edges are predicted, nothing is averaged: embeddings of different networks have no common
 axes, scores of a decoder no common scale.
@@ -16,37 +18,40 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vrgcn.baselines.problem import Problem
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_json
+from vrgcn.files.wording import counted
 from vrgcn.files.writing import new_file, remove_folder
 from vrgcn.inference import MODEL
 from vrgcn.inference.average import Average
 from vrgcn.inference.choose_smoothing import choose_smoothing
+from vrgcn.inference.known import KnownModel
 from vrgcn.inference.predict import predict
 from vrgcn.inference.saved import SavedModel, save_model
 from vrgcn.runs.card import facts_of, write_end
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.folder import AVERAGED, BEST, CONFIG, METRICS, RESULT, read_config
 from vrgcn.runs.stages import calibrate_run
-from vrgcn.targets.predicted import predicts_labels
 from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric, Metric
 from vrgcn.tuning.card import write_search_card
 from vrgcn.tuning.caruana import choose_robustly
 from vrgcn.tuning.leaderboard import ranked, settings_text
 from vrgcn.tuning.members import Member, standard_error
+from vrgcn.tuning.reserve import predicting
 from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import TriedSettings
 from vrgcn.tuning.standings import Standing, standings, standings_table
 from vrgcn.tuning.study import Tried, tried
-from vrgcn.tuning.trials import find_members, settled
+from vrgcn.tuning.trials import settled
 
 S = TypeVar("S", bound=SavedModel)
 
 _NEAR = 4.0  # standard errors behind the best within which a member counts, of few nodes
+_FEW = 4  # members of an average for which there is time in any case
 _GAIN = 0.25  # standard errors that a smoothing has to gain: it is the best of a dozen
 
 
@@ -91,7 +96,8 @@ class TuneResult:
     def __str__(self) -> str:
         values = settings_text(self.best.values)
         text = (
-            f"best of {len(self.trials)} trials and {len(self.baselines)} baselines, "
+            f"best of {counted(len(self.trials), 'trial')} and "
+            f"{counted(len(self.baselines), 'baseline')}, "
             f"{self.best.name}{': ' + values if values else ''}\n{self.result}"
         )
         if self.average is None:
@@ -106,13 +112,15 @@ def finish(session: Session) -> TuneResult:
     """Write the average to the folder `average` and the best single model to the folder `best`,
     both scored on the test split. The result of the best comes last: with it the search has
     finished."""
-    members = find_members(session)
+    session.leaderboard.doing("choosing the average" if session.averages else "scoring the best")
+    members = session.members()
     best, trials = _best(session, members), tried(session.study)
     average, averaged = None, None
     planned, metric = session.search.given.train.epochs, session.target.metric
     errors: dict[str, float | None] = {}
-    if predicts_labels(session.graph):
-        average, averaged, errors = _average(session, members)
+    known: dict[str, Tensor] = {}
+    if session.averages:
+        average, averaged, errors, known = _average(session, members, best)
     weights = dict(zip(average.members, average.weights, strict=True)) if average else {}
     entries = [(m.tried, errors.get(m.name), weights.get(m.name, 0.0)) for m in members]
     if average is None:  # simple rules have no model
@@ -122,7 +130,7 @@ def finish(session: Session) -> TuneResult:
     assert best.tried.val is not None
     scores = Scores(metric, best.tried.val, errors.get(best.name), None)
     saved = best.load()
-    scores = _write_best(session, best, saved, scores)
+    scores = _write_best(session, best, saved, known.get(best.name), scores)
     session.write(rows)  # a killed process may have left it without the last trial
     title = f"Best of {len(trials)} trials, {metric.title}"
     session.leaderboard.finish(standings_table(rows, metric, title))
@@ -131,7 +139,7 @@ def finish(session: Session) -> TuneResult:
     write_search_card(session.folder, session.options, session.graph, rows, kept)
     settings = None
     if best.tried.baseline is None:
-        settings = settled(session, session.search.given.changed(best.tried.values))
+        settings = settled(session, session.tried_settings(best.tried))
     baselines = list(session.baselines.values())
     return TuneResult(
         trials, baselines, best.tried, settings, saved.model, scores, average, averaged, rows
@@ -146,7 +154,7 @@ def _best(session: Session, members: Sequence[Member]) -> Member:
         raise InputError(f"none of {len(trials)} trials ran to its end: {reasons}")
     models = [member.tried for member in members]
     better = session.target.better
-    order = ranked(models, better) or ranked(models, better, pruned=True)
+    order = ranked(models, better)
     best = next(member for member in members if member.tried == order[0])
     if session.study.user_attrs.get("best") not in (None, best.name):
         # Left by a search that was resumed and found a better one.
@@ -156,10 +164,13 @@ def _best(session: Session, members: Sequence[Member]) -> Member:
 
 
 def _average(
-    session: Session, members: Sequence[Member]
-) -> tuple[Average, Scores, dict[str, float | None]]:
-    """Choose the average and write it. Return it, its scores, and the standard errors of those of
-    the members."""
+    session: Session, members: Sequence[Member], best: Member
+) -> tuple[Average, Scores, dict[str, float | None], dict[str, Tensor]]:
+    """Choose the average and write it. Return it, its scores, the standard errors of those of the
+    members, and the outputs of the best for all nodes, by its name.
+
+    best: the best single model, which predicts all nodes in any case
+    """
     assert session.graph.labels is not None
     task, metric = find_task(session.graph.task), session.metric
     truth = session.graph.labels[session.graph.val]
@@ -167,30 +178,74 @@ def _average(
     errors = {name: standard_error(metric, out, truth) for name, out in outputs.items()}
     shares = {name: task.shares(out) for name, out in outputs.items()}
     error = max((each for each in errors.values() if each is not None), default=0.0)
+    ready = ranked([member.tried for member in members], session.target.better)
+
+    def score(mean: Tensor, labels: Tensor) -> float:
+        return metric.compute(task.from_shares(mean), labels)
+
     chosen = choose_robustly(
         shares,
         truth,
-        lambda mean, labels: metric.compute(task.from_shares(mean), labels),
+        score,
         metric.better,
         lambda score, best: abs(best - score) <= _NEAR * error,
+        over=lambda: session.clock.late(predicting(ready[:_FEW])),
     )
-    kept = {member.name: member.load() for member in members if member.name in chosen.weights}
-    average = Average.of_members(kept, chosen.weights, best=str(session.folder / BEST))
-    mean = torch.stack([w * shares[name] for name, w in chosen.weights.items()]).sum(0)
+    weights = _affordable(session, members, chosen.weights, best)
+    mean = torch.stack([weight * shares[name] for name, weight in weights.items()]).sum(0)
     spread = standard_error(metric, task.from_shares(mean), truth)
-    average, val = _smoothed(session, average, chosen.score, spread, metric)
-    scores = _tested(session, average, Scores(session.target.metric, val, spread, None))
-    average = _calibrated(session, average)
+    average, whole, known = _predicted(session, members, weights, best)
+    val = chosen.score if weights == chosen.weights else score(mean, truth)
+    ahead, val = _smoothed(session, KnownModel.like(average, whole), val, spread, metric)
+    scores = _tested(session, ahead, Scores(session.target.metric, val, spread, None))
+    average = replace(average, stages=_calibrated(session, ahead).stages)
     _write_average(session, average, scores)
-    return average, scores, errors
+    return average, scores, errors, known
+
+
+def _affordable(
+    session: Session, members: Sequence[Member], weights: dict[str, float], best: Member
+) -> dict[str, float]:
+    """Return the weights of so many members, the heaviest, as can predict all nodes in time."""
+    tried = {member.name: member.tried for member in members}
+    kept = sorted(weights, key=lambda name: -weights[name])
+    while len(kept) > 1 and session.clock.late(
+        predicting(tried[name] for name in {*kept, best.name})
+    ):
+        kept.pop()
+    total = sum(weights[name] for name in kept)
+    return {name: weights[name] / total for name in weights if name in kept}
+
+
+def _predicted(
+    session: Session, members: Sequence[Member], weights: dict[str, float], best: Member
+) -> tuple[Average, Tensor, dict[str, Tensor]]:
+    """Return the average, its outputs for all nodes, and those of the best single model."""
+    graph, task, known = session.graph, find_task(session.graph.task), {}
+    kept = {member.name: member.load() for member in members if member.name in weights}
+    average = Average.of_members(kept, weights, best=str(session.folder / BEST))
+    mean: Tensor | None = None
+    for name, (weight, saved) in average.parts.items():
+        session.leaderboard.doing(f"predicting all nodes by {name}")
+        outputs = predict(saved, graph, kind="all")
+        if name == best.name:
+            known[name] = outputs
+        shares = weight * task.shares(outputs)
+        mean = shares if mean is None else mean.add_(shares)
+    assert mean is not None
+    return average, task.from_shares(mean), known
 
 
 def _smoothed(
-    session: Session, average: Average, val: float, error: float | None, metric: LabelMetric
-) -> tuple[Average, float]:
+    session: Session, average: KnownModel, val: float, error: float | None, metric: LabelMetric
+) -> tuple[KnownModel, float]:
     """Return the average, corrected and smoothed if the validation score gains more than a part of
     its standard error, and its score."""
-    choice = choose_smoothing(average, Problem.of(session.untested, metric))
+    late = session.clock.late
+    if late(session.smoothing_seconds):
+        return average, val
+    session.leaderboard.doing("trying to correct and smooth the average")
+    choice = choose_smoothing(average, Problem.of(session.untested, metric, over=late))
     gain = choice.alone - choice.val if metric.error else choice.val - choice.alone
     if choice.smoothing is None or gain <= _GAIN * (error or 0.0):
         return average, val
@@ -213,15 +268,24 @@ def _calibrated(session: Session, saved: S) -> S:
     return calibrate_run(saved, session.untested, wanted, lambda _: None)
 
 
-def _write_best(session: Session, member: Member, saved: SavedModel, scores: Scores) -> Scores:
+def _write_best(
+    session: Session, member: Member, saved: SavedModel, known: Tensor | None, scores: Scores
+) -> Scores:
+    """known: its outputs for all nodes; None: they are predicted"""
+    session.leaderboard.doing(f"scoring {member.tried.name}, the best single model")
     folder = session.folder / BEST
     folder.mkdir(exist_ok=True)
     for name in (CONFIG, METRICS):
         if (member.folder / name).is_file():
             with open(member.folder / name, "rb") as source, new_file(folder / name) as target:
                 shutil.copyfileobj(source, target)
-    scores = _tested(session, saved, scores)
-    saved = _calibrated(session, saved)
+    if session.averages:
+        known = predict(saved, session.graph, kind="all") if known is None else known
+        ahead = KnownModel.like(saved, known)
+        scores = _tested(session, ahead, scores)
+        saved = replace(saved, stages=(*saved.stages, *_calibrated(session, ahead).stages))
+    else:
+        scores = _tested(session, saved, scores)
     save_model(saved, folder / MODEL)
     result = read_json(member.folder / RESULT) | {"test": scores.test}
     facts = facts_of(session.graph)

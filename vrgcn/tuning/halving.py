@@ -1,60 +1,103 @@
-"""Successive halving: decides from the scores of the trials alone whether a trial is pruned.
+"""Successive halving of trials that can be resumed: which continue, which wait, which wait no more.
 
-A trial is judged when it has cost as much as a sixth of the first trial's epochs, then a third and
-two thirds: the rungs. Costs are counted (costs/), not timed, so that the same trials are always
-judged alike; a trial whose epochs cost twice as much is judged after half as many. At each rung it
-continues if its score is in the better half of the scores with which trials reached that rung,
-including its own; so a trial with the best score so far always does. Only the scores count: no mark
-says that a rung was passed. A search that was killed and resumed therefore judges each epoch as it
-was, or would have been, judged before. If all epochs cost the same, the decisions are those of
-Optuna's `SuccessiveHalvingPruner`, which keeps such marks.
+A trial is judged when it has cost as much as the first trial's first few epochs, then three times
+and nine times as much, and so on: the rungs. At each it continues if its score is in the better
+third of the scores with which trials came to that rung, its own among them; else it is paused.
+Later trials may be worse, and then a trial that was paused is in the better third after all: it is
+promoted, and continues where it stopped. A trial that has ended keeps its score at all later rungs.
+Nothing but scores and counted costs (costs/) decides, so the same trials are always judged alike;
+one whose epochs cost twice as much is judged after half as many.
 
-Trials are not compared with the median of finished trials: these are the best of all, and almost no
-trial would reach the scores of their early epochs.
+This is asynchronous successive halving (Li et al., MLSys 2020), but a trial that continues is not
+interrupted: it waits only when it is behind.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
-_FIRST = 6  # the first rung is after a sixth of the epochs
-_FACTOR = 2  # each rung is after this many times the epochs of the one before
+FACTOR = 3
 
 
-def is_pruned(
-    curves: Sequence[Mapping[int, float]],
-    *,
-    epochs: int,
-    larger: bool,
-    costs: Sequence[float] = (),
-) -> bool:
-    """Return True if the last trial is pruned at one of the rungs that it has reached. The first
-    trial never is: nothing came before it.
+@dataclass(frozen=True)
+class Course:
+    """What a trial has come to.
 
-    curves: the best score so far by epoch, of each trial in the order in which they ran
-    epochs: of a trial that is not pruned
-    larger: True if a larger score is better
-    costs: of an epoch of each trial, in any unit; none: all the same
+    curve: its best score so far by epoch
+    cost: of one of its epochs, in epochs of the first trial
+    ended: True if it has been trained to its end
+    paused: True if it can be resumed
     """
-    first = max(1, epochs // _FIRST)
-    rungs: defaultdict[int, list[float]] = defaultdict(list)
-    pruned = False
-    costs = costs or [1.0] * len(curves)
-    for curve, cost in zip(curves, costs, strict=True):
-        pruned = False
-        relative = cost / costs[0]
-        for rung in count():
-            # If not every epoch is evaluated, several rungs may share one score.
-            score = next(
-                (curve[e] for e in sorted(curve) if relative * e >= first * _FACTOR**rung), None
-            )
-            if score is None:
-                break
-            rungs[rung].append(score)
-            scores = sorted(rungs[rung], reverse=larger)
-            pruned = score not in scores[: max(1, len(scores) // _FACTOR)]
-            if pruned:
-                break
-    return pruned
+
+    number: int
+    curve: Mapping[int, float]
+    cost: float = 1.0
+    ended: bool = False
+    paused: bool = False
+
+    @property
+    def score(self) -> float | None:
+        """The best score so far."""
+        return self.curve[max(self.curve)] if self.curve else None
+
+
+@dataclass(frozen=True)
+class Halving:
+    """first: epochs of the first trial that the first rung costs; larger: True if larger scores
+    are better"""
+
+    first: float
+    larger: bool
+
+    def rungs(self, course: Course) -> int:
+        """Return how many rungs a trial has come to by its own epochs."""
+        spent = course.cost * max(course.curve, default=0)
+        return next(rung for rung in count() if spent < self.first * FACTOR**rung)
+
+    def continues(self, course: Course, others: Sequence[Course]) -> bool:
+        """Return True if a trial is in the better third at the last rung that it came to."""
+        last = self.rungs(course) - 1
+        if last < 0:
+            return True
+        own = self._score(course, last)
+        assert own is not None
+        every = (other for other in (*others, course))
+        scores = [score for each in every if (score := self._score(each, last)) is not None]
+        return own in sorted(scores, reverse=self.larger)[: math.ceil(len(scores) / FACTOR)]
+
+    def promoted(self, courses: Sequence[Course], waiting: Sequence[int] = ()) -> Course | None:
+        """Return the paused trial that is resumed next: of the highest rung the best, if it is in
+        the better third there; None if no trial is.
+
+        waiting: numbers of trials that are not resumed yet
+        """
+        ready = [
+            course
+            for course in courses
+            if course.paused
+            and course.number not in waiting
+            and self.continues(course, [other for other in courses if other is not course])
+        ]
+        return self.best(ready, by_rung=True)
+
+    def best(self, courses: Sequence[Course], *, by_rung: bool = False) -> Course | None:
+        """Return the trial with the best score, of equal ones the first; None if none has a score.
+
+        by_rung: among those that came to the highest rung
+        """
+        scored = [course for course in courses if course.score is not None]
+        if by_rung and scored:
+            highest = max(self.rungs(course) for course in scored)
+            scored = [course for course in scored if self.rungs(course) == highest]
+        sign = -1.0 if self.larger else 1.0
+        return min(scored, key=lambda each: (sign * (each.score or 0.0), each.number), default=None)
+
+    def _score(self, course: Course, rung: int) -> float | None:
+        """Return the score with which a trial came to a rung; None if it has not."""
+        needed = self.first * FACTOR**rung
+        # If not every epoch is evaluated, several rungs may share one score.
+        at_rung = (course.curve[e] for e in sorted(course.curve) if course.cost * e >= needed)
+        return next(at_rung, course.score if course.ended else None)

@@ -11,9 +11,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from vrgcn.files.wording import printable, seconds_text
+from vrgcn.files.wording import counted, printable, seconds_text
 from vrgcn.pages.terminal import print_table, text_table
 from vrgcn.tasks.metrics import Metric
+from vrgcn.training.clock import Clock
 from vrgcn.tuning.study import Tried
 
 SHOWN = 10  # trials on a terminal
@@ -23,15 +24,12 @@ _SHORT = {
 Better = Callable[[float, float], bool]
 
 
-def ranked(trials: Sequence[Tried], better: Better, *, pruned: bool = False) -> list[Tried]:
-    """Return the finished trials, best first; of equal scores the earlier first.
-
-    pruned: with those that were pruned
-    """
-    states = ("complete", "pruned") if pruned else ("complete",)
+def ranked(trials: Sequence[Tried], better: Better) -> list[Tried]:
+    """Return the trials that have a score and did not fail, best first; of equal scores the earlier
+    first. A paused one has the score of the weights that are kept of it."""
     order: list[Tried] = []
     for trial in trials:
-        if trial.state in states and trial.val is not None:
+        if trial.state in ("complete", "paused") and trial.val is not None:
             place = next(
                 (n for n, other in enumerate(order) if better(trial.val, other.val or 0.0)),
                 len(order),
@@ -44,6 +42,9 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
     """Return a table of the best trials."""
     best = ranked(trials, metric.better)[:shown]
     names = list(dict.fromkeys(name for trial in best for name in trial.values))
+    if len(best) > 1:  # a column of one value tells nothing
+        networks = [trial.values for trial in best if trial.baseline is None]
+        names = [name for name in names if len({str(values.get(name)) for values in networks}) > 1]
     headings = ["trial", metric.title, *(_SHORT.get(name, name) for name in names), "epochs", "s"]
     rows = [
         [
@@ -59,15 +60,15 @@ def board(trials: Sequence[Tried], metric: Metric, title: str, shown: int = SHOW
 
 
 def summary(trials: Sequence[Tried]) -> str:
-    """Return a line such as 23 trials: 9 to their end, 13 pruned, 1 failed (1 because …)."""
+    """Return a line such as 23 trials: 9 to their end, 13 paused, 1 failed (1 because …)."""
     fitted = [trial for trial in trials if trial.baseline is not None]
     trials = [trial for trial in trials if trial.baseline is None]
     states = Counter(trial.state for trial in trials)
     parts = [f"{states['complete']} to their end"]
-    parts += [f"{states[s]} {s}" for s in ("pruned", "failed", "running") if states[s]]
-    text = f"{len(trials)} trials: {', '.join(parts)}"
+    parts += [f"{states[s]} {s}" for s in ("paused", "failed", "running") if states[s]]
+    text = f"{counted(len(trials), 'trial')}: {', '.join(parts)}"
     if fitted:
-        text = f"{len(fitted)} baselines; {text}"
+        text = f"{counted(len(fitted), 'baseline')}; {text}"
     reasons = Counter(trial.reason for trial in (*fitted, *trials) if trial.state == "failed")
     return text + "".join(f"\n  {count} failed: {reason}" for reason, count in reasons.items())
 
@@ -77,25 +78,51 @@ def settings_text(values: dict[str, Any]) -> str:
     return ", ".join(f"{_SHORT.get(name, name)} {value_text(v)}" for name, v in values.items())
 
 
+def changes_text(trial: Tried, trials: Sequence[Tried]) -> str:
+    """Return the settings of a trial as text: all of the first one, what others have else."""
+    first = next((each.values for each in trials if each.number == 0), {})
+    if trial.number == 0 or not first:
+        return settings_text(trial.values)
+    other = {name: value for name, value in trial.values.items() if first.get(name) != value}
+    return settings_text(other) or "as trial 0"
+
+
 def value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+class _Now:
+    """The best so far and what is being done, drawn anew with the seconds that have passed: nobody
+    has to say that time passes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.table: Table | None = None
+        self.text = "beginning"
+
+    def __rich__(self) -> Group:
+        limit = "" if self.clock.limit is None else f" of {seconds_text(self.clock.limit)}"
+        now = Text(f"{self.text}; {seconds_text(self.clock.used)}{limit} so far")
+        return Group(now) if self.table is None else Group(self.table, now)
+
+
 class Leaderboard:
     """The leaderboard that is shown while a search runs.
 
     verbose: False shows nothing
+    clock: of the search
     """
 
-    def __init__(self, metric: Metric, verbose: bool) -> None:
+    def __init__(self, metric: Metric, verbose: bool, clock: Clock) -> None:
         self.metric = metric
         self.verbose = verbose
         console = Console()
-        self._live = Live(console=console, transient=True, refresh_per_second=4)
+        self._now = _Now(clock)
+        self._live = Live(self._now, console=console, transient=True, refresh_per_second=4)
         self._drawn = verbose and console.is_terminal
-        self._trials: list[Tried] = []
+        self._trials: dict[str, Tried] = {}
 
     def __enter__(self) -> Leaderboard:
         if self._drawn:
@@ -108,24 +135,28 @@ class Leaderboard:
 
     def restore(self, trials: Sequence[Tried]) -> None:
         """Take over the trials of an earlier process."""
-        self._trials = list(trials)
+        self._trials = {trial.name: trial for trial in trials}
+        self._redraw()
 
-    def epoch(self, number: int, epoch: int, epochs: int, val: float | None, used: float) -> None:
+    def doing(self, what: str) -> None:
+        """Show what the search is doing."""
+        self._now.text = what
+
+    def epoch(self, number: int, epoch: int, epochs: int, val: float | None) -> None:
         """Show the progress of a trial."""
-        if self._drawn:
-            score = "" if val is None else f", {self.metric.title} {self.metric.text(val)}"
-            now = f"trial {number}, epoch {epoch}/{epochs}{score}; {seconds_text(used)} so far"
-            table = board(self._trials, self.metric, "Best so far")
-            self._live.update(Group(table, Text(now)) if self._trials else Text(now))
+        score = "" if val is None else f", {self.metric.title} {self.metric.text(val)}"
+        self.doing(f"trial {number}, epoch {epoch}/{epochs}{score}")
 
     def ended(self, trial: Tried) -> None:
-        self._trials.append(trial)
+        """Show a trial or a baseline that has ended, or a trial that was paused."""
+        self._trials[trial.name] = trial
+        self._redraw()
         if not self.verbose:
             return
         parts = (None if trial.state == "complete" else trial.state, trial.reason)
         how = ": ".join(part for part in parts if part is not None)
         score = "–" if trial.val is None else self.metric.text(trial.val)
-        best = ranked(self._trials, self.metric.better)
+        best = ranked(list(self._trials.values()), self.metric.better)
         leader = (
             f"best {self.metric.text(best[0].val)} ({best[0].name})"
             if (best and best[0].val is not None)
@@ -137,8 +168,12 @@ class Leaderboard:
             line += f"{trial.epochs} epochs, "
         line += seconds_text(trial.seconds)
         if trial.values:
-            line += f": {settings_text(trial.values)}"
+            line += f": {changes_text(trial, list(self._trials.values()))}"
         self._live.console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
+
+    def _redraw(self) -> None:
+        if self._drawn and self._trials:
+            self._now.table = board(list(self._trials.values()), self.metric, "Best so far")
 
     def finish(self, table: Table) -> None:
         """Print the final table."""
@@ -146,4 +181,4 @@ class Leaderboard:
             self.__exit__()
             self._drawn = False
             print_table(table)
-            print(printable(summary(self._trials), keep="\n"))
+            print(printable(summary(list(self._trials.values())), keep="\n"))

@@ -34,7 +34,7 @@ from vrgcn.tuning.study import Tried
 
 VALIDATION = "validation.safetensors"
 _OUTPUTS = "outputs"
-_GROUPS = 20  # groups of validation nodes that are left out in turn, for the standard error
+GROUPS = 20  # groups of validation nodes that are left out in turn, for the standard error
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Member:
     @property
     def name(self) -> str:
         """Name of the folder, which identifies the member in averages."""
-        return self.folder.name
+        return self.tried.folder
 
     def load(self) -> SavedModel:
         return load_model(self.folder / MODEL)
@@ -56,10 +56,15 @@ class Member:
         """Return outputs (validation nodes, width), predicted once and kept beside the model."""
         file = self.folder / VALIDATION
         if not file.is_file():
-            outputs = {_OUTPUTS: predict(self.load(), graph, graph.val, kind="all")}
-            with new_file(file, size=size_of(outputs)) as opened:
-                write_tensors(opened, outputs)
+            keep_outputs(self.folder, predict(self.load(), graph, graph.val, kind="all"))
         return read_tensors(file)[_OUTPUTS]
+
+
+def keep_outputs(folder: Path, outputs: Tensor) -> None:
+    """Keep a model's outputs for the validation nodes beside it."""
+    named = {_OUTPUTS: outputs}
+    with new_file(folder / VALIDATION, size=size_of(named)) as opened:
+        write_tensors(opened, named)
 
 
 def fit_baseline(
@@ -80,7 +85,7 @@ def fit_baseline(
     options: what config.toml says beside its name
     stopped: whether the search has to stop; then nothing is kept, and None returned
     """
-    clock = Clock()
+    clock, predicting = Clock(), 0.0
     saved, val, reason = None, None, None
     folder.mkdir(parents=True, exist_ok=True)
     # First: the options mark the folder as ours if we are killed.
@@ -92,14 +97,17 @@ def fit_baseline(
             return None
         save_model(saved, folder / MODEL)
         assert graph.labels is not None
+        before = clock.used
         outputs = predict(load_model(folder / MODEL), graph, graph.val, kind="all")
+        predicting = clock.used - before
         val = metric.compute(outputs, graph.labels[graph.val])
+        keep_outputs(folder, outputs)
     except (MemoryError, FloatingPointError, InputError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise
         reason = (str(error).splitlines() or [type(error).__name__])[0]
     state = "complete" if reason is None else "failed"
-    tried = Tried(-1, state, val, {}, 0, clock.used, reason, name)  # type: ignore[arg-type]
+    tried = Tried(-1, state, val, {}, 0, clock.used, reason, name, predicting)  # type: ignore[arg-type]
     told = asdict(tried) | {"metric": metric.title, "test": None, "stopped": "fitted"}
     told |= {"epoch": 0, "evaluation_seconds": 0.0}  # as those of runs have them
     if saved is not None and reason is None:
@@ -124,7 +132,7 @@ def standard_error(metric: LabelMetric, outputs: Tensor, labels: Tensor) -> floa
 
     outputs, labels: of the nodes that are scored
     """
-    count = min(_GROUPS, len(outputs))
+    count = min(GROUPS, len(outputs))
     if count < 2:
         return None
     order = torch.randperm(len(outputs), generator=torch.Generator().manual_seed(0))

@@ -20,6 +20,7 @@ from vrgcn.runs.folder import BEST, CONFIG, RESULT, remove_card
 from vrgcn.runs.run_settings import given_settings
 from vrgcn.runs.settings import NOTED, Settings
 from vrgcn.runs.training import end_told, graph_in, own_folder
+from vrgcn.training.clock import Clock
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.progress import filling_bars
 from vrgcn.tuning.finishing import TuneResult
@@ -57,7 +58,7 @@ def tune(
     graph: a `Graph`, the folder that `vrgcn import` wrote, or the name of a data set; None: the one
         of the file `config`, or of the search that is resumed
     model, config: the settings that are tried first, and of all that is not searched; None: those
-        that `vrgcn train` takes on this graph, first without learned rows, then with them.
+        that `vrgcn train` takes, or compares, on this graph.
         `model` may also be its name, and `config` a TOML file with settings
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
@@ -115,6 +116,7 @@ def run_search(
     *,
     baselines: Sequence[Any] | None = None,
     verbose: bool = False,
+    begun: float | None = None,
 ) -> tuple[TuneResult, Path]:
     """Search as the settings say, or resume a search, in a folder of its own, which is returned
     with the result.
@@ -122,7 +124,10 @@ def run_search(
     graph: is written to that folder; None: the settings name one
     baselines: in place of all of them
     verbose: print what happens, and show progress
+    begun: a time by `Clock.now` from which the time limit counts; None: this one, so that opening
+        the graph counts
     """
+    begun = Clock.now() if begun is None else begun
     check_optuna()
     find_device(settings.train.device)
     with ExitStack() as stack:
@@ -156,6 +161,7 @@ def run_search(
                 verbose=verbose,
                 on_begin=begin,
                 on_note=print_note,
+                begun=begun,
             )
     return result, folder
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from vrgcn.files.settings import at_least, declared
-from vrgcn.models.config import ModelConfig
 from vrgcn.runs.run_settings import RunSettings
-from vrgcn.runs.settings import SEARCHED_MODEL
 from vrgcn.tuning.space import SPACE, check_names
 
 
@@ -17,7 +15,6 @@ class TuneSettings(RunSettings):
     """The settings that are tried first, the settings that are not searched, and how long the
     search is."""
 
-    model: ModelConfig = field(default_factory=lambda: SEARCHED_MODEL)
     name: str | None = declared(None, of_command=True)
     """Name of the search. None: the name of the graph with -tuned."""
     resume: Path | None = declared(None, of_command=True)
@@ -36,7 +33,7 @@ class TuneSettings(RunSettings):
 
     Pairs have others, such as decoder, loss and negatives; all of these unless some are named."""
     baselines: bool = declared(True, resume="always")
-    """Fit linear models, perceptrons, boosted trees and others before training networks, in 15% of
+    """Fit linear models, perceptrons, boosted trees and others before training networks, in 20% of
     the time; for pairs, score simple rules."""
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ To search another setting, add a line to `SPACE`, or to `PAIR_SPACE` for pairs, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,23 +83,21 @@ SPACE: dict[str, Choice | Range] = {
 # Settings that relational models do not have.
 NOT_RELATIONAL = ("learned_rows", "neighbour_labels")
 
-# Tried after the settings that were given, as far as they are searched: for graphs of different
-# kinds. Those that do not suit a graph are pruned early, so that all together cost little.
+# Tried after the candidates of `vrgcn train`, as far as they are searched: for graphs of different
+# kinds. Those that do not suit a graph are paused early, so that all together cost little.
 PORTFOLIO: tuple[dict[str, Any], ...] = (
-    # For graphs whose links carry information, in the given settings.
-    {"learned_rows": True},
-    # For labels that are hard to fit: many classes for each node, much training data.
-    {"layers": 3, "hidden": 256, "dropout": 0.0},
-    # For graphs whose links carry information: many links, few features.
-    {"learned_rows": True, "learning_rate": 0.003, "dropout": 0.5},
-    # For neighbours that are unlike the node: deep, and its own features are kept.
-    {"model": "residual", "layers": 4, "learning_rate": 0.003},
-    # For few labels, or noisy features: reads the labels of neighbours.
-    {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-    # Larger than the defaults, with a lower rate: the usual result of manual tuning.
-    {"layers": 3, "hidden": 256, "learning_rate": 0.003},
     # For neighbours that are similar to the node.
     {"model": "gcn", "layers": 2, "hidden": 256, "dropout": 0.5},
+    # For few labels, or noisy features: reads the labels of neighbours.
+    {"neighbour_labels": True, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
+    # For graphs whose links carry information: many links, few features.
+    {"learned_rows": True, "learning_rate": 0.003, "dropout": 0.5},
+    # For labels that are hard to fit: many classes for each node, much training data.
+    {"layers": 3, "hidden": 256, "dropout": 0.0},
+    # For neighbours that are unlike the node: deep, and its own features are kept.
+    {"model": "residual", "layers": 4, "learning_rate": 0.003},
+    # Larger than the defaults, with a lower rate: the usual result of manual tuning.
+    {"layers": 3, "hidden": 256, "learning_rate": 0.003},
     # For few labels: Kipf and Welling's own.
     {"model": "gcn", "layer_norm": False, "weight_decay": 1e-3, "dropout": 0.5},
     # For links that carry information at a distance.
@@ -108,7 +106,7 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
     {"layers": 1, "dense": 2, "dropout": 0.5},
     # For neighbours without information.
     {"model": "mlp", "layers": 3, "hidden": 256, "learning_rate": 0.003, "dropout": 0.5},
-)  # large models have small ones between them: a search ends after three that take too long
+)
 
 
 # The same for pairs.
@@ -204,6 +202,7 @@ class Search:
     left_out: estimators and models that are not drawn, unless one of them was given
     unknown: settings that models of the graph do not have
     among: the settings that can be searched
+    tried: further settings that are tried first
     """
 
     def __init__(
@@ -213,18 +212,22 @@ class Search:
         left_out: Sequence[str] = (),
         unknown: Sequence[str] = (),
         among: Space = OF_NODES,
+        tried: Sequence[TriedSettings] = (),
     ) -> None:
         check_names(names, among.settings)
         self.given = given
         self.portfolio = among.portfolio
-        values = given.values()
-        # The settings that were given are tried first, so they have to be within the bounds; of
-        # `auto`, what it stands for is.
         self.space = {
-            name: bounds if values[name] == AUTO else bounds.holding(values[name])
+            name: bounds
             for name, bounds in _without(among.settings, left_out).items()
             if name in names and name not in unknown
         }
+        # Settings that are tried first have to be within the bounds; of `auto`, what it stands for
+        # is.
+        for values in (each.values() for each in (given, *tried)):
+            for name, bounds in self.space.items():
+                if values[name] != AUTO:
+                    self.space[name] = bounds.holding(values[name])
 
     def draw(self, trial: Trial) -> TriedSettings:
         """Draw the settings of a trial. A model without neighbours has no settings about them."""
@@ -232,7 +235,7 @@ class Search:
         for name, bounds in self.space.items():
             if self._has(name, values):
                 values[name] = bounds.suggest(trial, name)
-        return self._changed(values)
+        return self.changed(values)
 
     def _has(self, name: str, values: dict[str, Any]) -> bool:
         """True if the model and the loss of a trial have a setting. Negatives that each pair has
@@ -250,7 +253,7 @@ class Search:
     def _model(self, values: dict[str, Any]) -> str:
         return str(values.get("model", self.given.model.model))
 
-    def _changed(self, values: dict[str, Any]) -> TriedSettings:
+    def changed(self, values: dict[str, Any]) -> TriedSettings:
         """Return the given settings with some changed; an MLP has no tables of neighbours, and a
         pair has one negative of its own where none are shared. Lift is for LightGCN with shared
         negatives; others have the cosine in its place."""
@@ -263,31 +266,34 @@ class Search:
             settings = settings.changed({"decoder": "cosine"})
         return settings
 
-    def first(self, settled: Callable[[TriedSettings], TriedSettings]) -> list[dict[str, Any]]:
-        """Settings to try before anything is drawn: those that were given, then PORTFOLIO.
+    def values_of(self, settings: TriedSettings) -> dict[str, Any]:
+        """Return the searched settings among some, as a trial records them."""
+        values = settings.values()
+        start = {name: values[name] for name in self.space if self._has(name, values)}
+        drawn = self.space.get("estimator")
+        if isinstance(drawn, Choice) and start.get("estimator") in _ESTIMATORS:
+            # One that is too slow for most settings is not drawn for these either.
+            start["estimator"] = drawn.nearest(start["estimator"])
+        return start
 
-        settled: gives an estimator in place of `auto`
+    def portfolio_values(
+        self, settled: Callable[[TriedSettings], TriedSettings], tried: Sequence[dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the searched settings of the portfolio, each once.
+
+        settled: gives an estimator in place of `auto`; tried: settings that are left out
         """
-        starts: list[dict[str, Any]] = []
-        for other in ({}, *self.portfolio):
+        known = list(tried)
+        for other in self.portfolio:
             searched = {
                 name: value
                 for name, value in other.items()
                 if name in self.space and (name != "model" or value in self._models())
             }
-            values = settled(self._changed(searched)).values()
-            start = {
-                name: values[name]
-                for name in self.space
-                if name != "negatives" or self._has(name, values)
-            }
-            drawn = self.space.get("estimator")
-            if isinstance(drawn, Choice) and start["estimator"] in _ESTIMATORS:
-                # One that is too slow for most settings is not drawn for these either.
-                start["estimator"] = drawn.nearest(start["estimator"])
-            if start not in starts:
-                starts.append(start)
-        return starts
+            start = self.values_of(settled(self.changed(searched)))
+            if start not in known:
+                known.append(start)
+                yield start
 
 
 def _without(

@@ -10,7 +10,7 @@ from rich.table import Table
 from vrgcn.baselines import RECIPES
 from vrgcn.pages.terminal import text_table
 from vrgcn.tasks.metrics import Metric
-from vrgcn.tuning.leaderboard import SHOWN, ranked, settings_text
+from vrgcn.tuning.leaderboard import SHOWN, changes_text, ranked
 from vrgcn.tuning.study import Tried
 
 AVERAGE = "average"
@@ -24,7 +24,7 @@ class Standing:
     val, error: validation score and its standard error
     epochs, planned: how many were trained, and how many it would have been; 0 where there are none
     weight: in the average; gain: over the best baseline, None where there is none
-    settings: in words; of a baseline what it is
+    settings: in words; of a network what it has else than trial 0, of a baseline what it is
     """
 
     name: str
@@ -52,7 +52,7 @@ def standings(
     planned: epochs of a trial that is not cut short
     """
     known = {tried.name: (error, weight) for tried, error, weight in members}
-    order = ranked([tried for tried, *_ in members], metric.better, pruned=True)
+    order = ranked([tried for tried, *_ in members], metric.better)
     first = next((tried.val for tried in order if tried.baseline is not None), None)
 
     def gain(val: float) -> float | None:
@@ -73,7 +73,7 @@ def standings(
                 planned if network else 0,
                 known[tried.name][1],
                 gain(tried.val),
-                settings_text(tried.values) if network else _words(tried, average is None),
+                changes_text(tried, order) if network else _words(tried, average is None),
             )
         )
     if average is None:

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +15,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import explained, new_file
-from vrgcn.runs.folder import STUDY
+from vrgcn.runs.folder import STUDY, TRIAL
+from vrgcn.tuning.halving import Course
 
 if TYPE_CHECKING:
     import optuna
 
 _NAME = "vrgcn"
 _IDENTITY = "identity"  # key of the user attribute
-COST = "cost"  # key of the counted cost of an epoch of a trial
-_DRAWN = 8  # trials, including the given ones, before the sampler learns from them
+# Keys of a trial: the counted cost of an epoch, the seconds of its steps and evaluations, in how
+# many parts it was trained, and the rungs at which it was let pass.
+COST, TRAINED, PARTS, PASSED = "cost", "trained", "parts", "passed"
+LEARNED = 5  # trials from which the sampler learns
+_STATE = "state"  # key of "paused"; Optuna has no such state, and calls these trials running
 
-State = Literal["complete", "pruned", "failed", "running"]
+State = Literal["complete", "paused", "failed", "running"]
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,11 @@ class Tried:
     """A trial, or a baseline that was fitted.
 
     number: of the trial; -1 of a baseline
+    state: paused if it is behind, or its time was over: it can be resumed
     val: its best validation score; values: the settings that were searched
     epochs, seconds: how long it was; reason: why it failed or was cut short
     baseline: its name; None of a trial
+    predicting_seconds: in which it predicts the validation nodes
     """
 
     number: int
@@ -46,10 +52,16 @@ class Tried:
     seconds: float = 0.0
     reason: str | None = None
     baseline: str | None = None
+    predicting_seconds: float = 0.0
 
     @property
     def name(self) -> str:
         return self.baseline or f"trial {self.number}"
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+        return self.baseline or f"{TRIAL}{self.number:03d}"
 
 
 def check_optuna() -> None:
@@ -69,7 +81,7 @@ def open_study(folder: Path, *, larger: bool) -> Iterator[optuna.Study]:
     import optuna
 
     def connect() -> sqlite3.Connection:  # by the path itself: in an address, ? and % mean more
-        return sqlite3.connect(folder / STUDY, check_same_thread=False)
+        return _quick(sqlite3.connect(folder / STUDY, check_same_thread=False))
 
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -93,6 +105,15 @@ def open_study(folder: Path, *, larger: bool) -> Iterator[optuna.Study]:
             )
             tried(study)
         yield study
+
+
+def _quick(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Make commits that wait for no disk: each epoch of a trial is one, and on small graphs they
+    would take longer than the epochs. A process that is killed loses nothing; without power the
+    last commits may be lost, and no other."""
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
 
 
 def _empty_study() -> bytes:
@@ -153,30 +174,69 @@ def _is_full(error: BaseException) -> bool:
     return "disk is full" in f"{error} {error.__cause__}"
 
 
-def next_trial(study: optuna.Study, seed: int) -> optuna.Trial:
-    """Return the interrupted trial of a stopped search, or a new one. Drawn settings depend only on
-    the seed and the trials before it, not on whether the search was stopped."""
+def interrupted_trial(study: optuna.Study) -> optuna.Trial | None:
+    """Return the trial that was being trained when a search was stopped; None if none was."""
     import optuna
 
-    done = len(study.get_trials(deepcopy=False, states=_ended()))
-    study.sampler = optuna.samplers.TPESampler(
-        seed=(seed * 1_000_003 + done) % 2**32,
-        n_startup_trials=_DRAWN,
-    )
     for frozen in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        trial = optuna.Trial(study, frozen._trial_id)
-        _pass_over(trial, frozen)
-        return trial
+        if not is_paused(frozen):
+            return optuna.Trial(study, frozen._trial_id)
+    return None
+
+
+def begin_trial(study: optuna.Study, values: Callable[[], dict[str, Any]]) -> optuna.Trial:
+    """Return a new trial of some settings, unless a stopped search left one that had not begun."""
+    import optuna
+
+    if not study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.WAITING]):
+        study.enqueue_trial(values())
     return study.ask()
 
 
-def _pass_over(trial: optuna.Trial, frozen: optuna.trial.FrozenTrial) -> None:
-    """Draw again the settings that an interrupted trial already had, so that the rest are drawn as
-    they would have been."""
-    fixed = frozen.system_attrs.get("fixed_params", {})
-    for name, bounds in frozen.distributions.items():
-        if not (name in fixed or bounds.single() or name in trial.relative_params):
-            trial.study.sampler.sample_independent(trial.study, frozen, name, bounds)
+def drawn_values(
+    study: optuna.Study, seed: int, draw: Callable[[optuna.Trial], object]
+) -> dict[str, Any]:
+    """Return the settings of a new trial, drawn by TPE from the seed and the scores of the trials
+    so far. A paused one counts with its best score, as one that has ended."""
+    import optuna
+
+    sampler = optuna.samplers.TPESampler(
+        seed=(seed * 1_000_003 + len(study.get_trials(deepcopy=False))) % 2**32,
+        n_startup_trials=LEARNED,
+    )
+    learned = optuna.create_study(direction=study.direction, sampler=sampler)
+    for frozen in study.get_trials():
+        val = frozen.user_attrs.get("val")
+        if is_paused(frozen) and val is not None:
+            frozen.state, frozen.value = optuna.trial.TrialState.COMPLETE, val
+            frozen.datetime_complete = frozen.datetime_start
+        if frozen.state.is_finished():
+            learned.add_trial(frozen)
+    trial = learned.ask()
+    draw(trial)
+    return trial.params
+
+
+def resumed_trial(study: optuna.Study, number: int, rungs: int) -> optuna.Trial:
+    """Return a paused trial, to be resumed.
+
+    rungs: which it came to, where it is not judged again
+    """
+    import optuna
+
+    trial = optuna.Trial(study, study.get_trials(deepcopy=False)[number]._trial_id)
+    trial.set_user_attr(PASSED, rungs)
+    trial.set_user_attr(_STATE, "running")
+    return trial
+
+
+def noted(study: optuna.Study, number: int) -> dict[str, Any]:
+    """Return what was noted of a trial, by its key."""
+    return study.get_trials(deepcopy=False)[number].user_attrs
+
+
+def is_paused(frozen: optuna.trial.FrozenTrial) -> bool:
+    return frozen.user_attrs.get(_STATE) == "paused"
 
 
 def tried(study: optuna.Study) -> list[Tried]:
@@ -185,55 +245,53 @@ def tried(study: optuna.Study) -> list[Tried]:
 
     names: dict[optuna.trial.TrialState, State] = {
         optuna.trial.TrialState.COMPLETE: "complete",
-        optuna.trial.TrialState.PRUNED: "pruned",
         optuna.trial.TrialState.FAIL: "failed",
         optuna.trial.TrialState.RUNNING: "running",
     }
     return [
         Tried(
             frozen.number,
-            names[frozen.state],
+            "paused" if is_paused(frozen) else names[frozen.state],
             frozen.user_attrs.get("val"),
             dict(frozen.params),
             frozen.user_attrs.get("epochs", 0),
             frozen.user_attrs.get("seconds", 0.0),
             frozen.user_attrs.get("reason"),
+            predicting_seconds=frozen.user_attrs.get("predicting_seconds", 0.0),
         )
         for frozen in study.get_trials(deepcopy=False)
         if frozen.state in names
     ]
 
 
-def curves(study: optuna.Study, trial: optuna.Trial) -> list[dict[int, float]]:
-    """Return the reported scores by epoch, of the trials before one and of itself."""
-    trials = study.get_trials(deepcopy=False)[: trial.number + 1]
-    return [dict(frozen.intermediate_values) for frozen in trials]
+def courses(study: optuna.Study) -> list[Course]:
+    """Return what the trials have come to that did not fail, in their order."""
+    import optuna
 
-
-def epoch_costs(study: optuna.Study, trial: optuna.Trial) -> list[float]:
-    """Return the noted cost of an epoch, of the trials before one and of itself; that of the first
-    where none was noted."""
-    trials = study.get_trials(deepcopy=False)[: trial.number + 1]
-    first = trials[0].user_attrs.get(COST, 1.0)
-    return [frozen.user_attrs.get(COST, first) for frozen in trials]
+    trials = study.get_trials(deepcopy=False)
+    first = trials[0].user_attrs.get(COST, 1.0) if trials else 1.0
+    return [
+        Course(
+            frozen.number,
+            frozen.intermediate_values,
+            frozen.user_attrs.get(COST, first) / first,
+            ended=frozen.state == optuna.trial.TrialState.COMPLETE,
+            paused=is_paused(frozen),
+        )
+        for frozen in trials
+        if frozen.state != optuna.trial.TrialState.FAIL
+    ]
 
 
 def end_trial(study: optuna.Study, trial: optuna.Trial, ended: Tried) -> None:
-    """Record in the study how a trial ended."""
+    """Record in the study how far a trial came. A paused one stays open: it may be resumed."""
     import optuna
 
-    for name in ("val", "epochs", "seconds", "reason"):
+    for name in ("val", "epochs", "seconds", "reason", "predicting_seconds"):
         trial.set_user_attr(name, getattr(ended, name))
     if ended.state == "complete":
         study.tell(trial, ended.val)
-    elif ended.state == "pruned":
-        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    elif ended.state == "paused":
+        trial.set_user_attr(_STATE, "paused")
     else:
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-
-
-def _ended() -> tuple[optuna.trial.TrialState, ...]:
-    import optuna
-
-    kinds = optuna.trial.TrialState
-    return (kinds.COMPLETE, kinds.PRUNED, kinds.FAIL)

@@ -1,7 +1,8 @@
-"""The trials of a search: one training each, in its share of the time, pruned if it is behind."""
+"""The trials of a search: a training each, in several parts if it is behind and resumed later."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,97 +13,55 @@ from vrgcn.files.memory import free_memory, is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.settings import AUTO
 from vrgcn.files.wording import bytes_text, seconds_text
-from vrgcn.files.writing import remove_folder
-from vrgcn.inference import MODEL
-from vrgcn.runs.auto_settings import few_labels
 from vrgcn.runs.building import build_network
-from vrgcn.runs.folder import BASELINES, CHECKPOINTS, CONFIG
+from vrgcn.runs.checkpoint import seconds_used
+from vrgcn.runs.folder import CHECKPOINTS, CONFIG
 from vrgcn.runs.interrupts import Interrupted, stop_requests
 from vrgcn.runs.job import Job, prepare
 from vrgcn.targets.opening import find_target
 from vrgcn.training.clock import Clock
 from vrgcn.training.listener import Listener, StopTraining
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
-from vrgcn.tuning.baselines_first import SHARE as BASELINES_SHARE
-from vrgcn.tuning.halving import is_pruned
-from vrgcn.tuning.leaderboard import ranked
-from vrgcn.tuning.members import Member
-from vrgcn.tuning.session import KEPT, Session
+from vrgcn.tuning.halving import Course
+from vrgcn.tuning.members import VALIDATION, Member
+from vrgcn.tuning.session import Session
 from vrgcn.tuning.space import TriedSettings
 from vrgcn.tuning.study import (
     COST,
+    PARTS,
+    PASSED,
+    TRAINED,
     State,
     Tried,
-    curves,
     end_trial,
-    epoch_costs,
-    next_trial,
+    noted,
     tried,
 )
+from vrgcn.tuning.turns import CUT, drop_checkpoints, next_turn, share_of
 
 if TYPE_CHECKING:
     import optuna
 
-_FIRST = 1 / 6  # largest share of the time for the first trial
-_SHARE = 1 / 8  # smallest share of the time for another, so that a slow one does not take all
-_SLOWER = 1.5  # times as long as the first it may take in any case
-_TRIALS = 20  # trials of few labels that shall fit into the time, with fewer epochs if need be
-_LEAST = 30  # epochs of these trials in any case
-_ENOUGH = 0.5  # share of the first trial's epochs below which a trial is not begun
-_CUT, _OVER = "it had its share of the time", "the time was over"
-_UNFIT = 3  # trials in turn that would take too long after which a search ends
-_TOO_SHORT = "too_short"  # key of the seconds that were left then
-_MEMBERS = 40  # models, the best, from which an average is chosen
-_HOPELESS = 5  # failures before any success after which a search gives up
+_OVER = "the time was over"
 _THERE = ("edges", "features")  # parts of the graph, which is in memory already
 
 
 def run_trials(session: Session, trials: int | None) -> None:
-    """Try settings until the number of trials or the time limit is reached."""
-    study, search, unfit = session.study, session.search, 0
-    if len(study.get_trials(deepcopy=False)) <= len(search.portfolio):  # or killed between them
-        for start in search.first(lambda settings: settled(session, settings)):
-            study.enqueue_trial(start, skip_if_exists=True)
+    """Train trials in turn until the number of them or the time limit is reached."""
+
+    def settle(settings: TriedSettings) -> TriedSettings:
+        return settled(session, settings)
+
     with stop_requests() as stop:
-        while not _enough(session, trials):
-            trial = next_trial(study, search.given.train.seed)
+        drop_checkpoints(session)
+        while (trial := next_turn(session, trials, settle)) is not None:
             ended = _try(session, trial)
-            end_trial(study, trial, ended)
+            end_trial(session.study, trial, ended)
+            drop_checkpoints(session)
             session.note(ended)
             if stop.signal is not None:  # it came after the trial was done
                 raise Interrupted(stop.signal, f"stopped after trial {ended.number}")
-            unfit = unfit + 1 if not ended.epochs and ended.state == "pruned" else 0
-            if unfit >= _UNFIT:
-                study.set_user_attr(_TOO_SHORT, session.left)
-                return
-            if ended.reason == _OVER:  # seconds that are left would begin trials that tell nothing
-                return
-
-
-def _enough(session: Session, trials: int | None) -> bool:
-    """Return True if no more is tried: there are enough, no time is left, or there is no hope."""
-    done = session.ended
-    failed = [trial for trial in done if trial.state == "failed"]
-    if len(failed) == len(done) >= _HOPELESS:
-        said = f"the first {len(done)} trials failed, the last: {failed[-1].reason}"
-        if not find_members(session):
-            raise InputError(said)
-        session.on_note(f"{said}; no more are tried")
-        return True
-    short = session.study.user_attrs.get(_TOO_SHORT, 0.0)
-    return (trials is not None and len(done) >= trials) or (bool(done) and session.left <= short)
-
-
-def find_members(session: Session) -> list[Member]:
-    """Return the baselines and trials that have a model and a score, in order: a trial that was
-    pruned may still add to an average. Of many, those with the best scores."""
-    folder = session.folder / BASELINES
-    members = [Member(ended, folder / name) for name, ended in session.baselines.items()]
-    members += [Member(trial, session.trial_folder(trial.number)) for trial in tried(session.study)]
-    kept = [member for member in members if (member.folder / MODEL).is_file()]
-    models = [member.tried for member in kept]
-    best = ranked(models, session.target.better, pruned=True)[:_MEMBERS]
-    return [member for member in kept if member.tried in best]
 
 
 def settled(session: Session, settings: TriedSettings) -> TriedSettings:
@@ -119,22 +78,28 @@ def _build(session: Session, settings: TriedSettings) -> nn.Module:
 
 
 def _try(session: Session, trial: optuna.Trial) -> Tried:
-    """Train as a trial says; errors of the trial itself are recorded, not raised."""
+    """Train as a trial says, from where it stopped; errors of the trial itself are recorded, not
+    raised."""
     clock, training = Clock(), _Training(session, trial)
+    session.leaderboard.doing(f"trial {trial.number}: preparing")
+    before = tried(session.study)[trial.number].seconds
     state: State
     try:
-        state, reason, val = training.run(session.search.draw(trial))
+        state, reason, val = training.run(session.settings_of(trial))
     except (MemoryError, FloatingPointError, InputError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and not is_out_of_memory(error):
             raise
         state, val = "failed", training.best
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-    epochs = len(training.curve)
-    return Tried(trial.number, state, val, dict(trial.params), epochs, clock.used, reason)
+    epochs, values = len(training.curve), dict(trial.params)
+    seconds, predicting = before + clock.used, training.predicting_seconds
+    return Tried(
+        trial.number, state, val, values, epochs, seconds, reason, predicting_seconds=predicting
+    )
 
 
 class _Training(Listener):
-    """The training of one trial, which listens to it and stops it when it is behind.
+    """A part of the training of one trial, which listens to it and pauses it when it is behind.
 
     curve: its epochs so far; reported: the best score so far by epoch
     """
@@ -144,40 +109,64 @@ class _Training(Listener):
     def __init__(self, session: Session, trial: optuna.Trial) -> None:
         self.session = session
         self.trial = trial
+        self.number = trial.number
         self.curve: list[Epoch] = []
-        self.pruned = False
-        *self.others, self.reported = curves(session.study, trial)
+        known = session.courses()
+        self.others = [course for course in known if course.number != self.number]
+        self.own = next(course for course in known if course.number == self.number)
+        self.reported = dict(self.own.curve)
+        self.passed = session.study.get_trials(deepcopy=False)[self.number].user_attrs.get(
+            PASSED, 0
+        )
+        self.paused = False
+        self.predicting_seconds = 0.0
 
     def run(self, settings: TriedSettings) -> tuple[State, str | None, float | None]:
         """Return how it ended, why, and the score of the kept model."""
-        session, number = self.session, self.trial.number
-        left, share = session.left, _share(session, number)
+        session, number = self.session, self.number
         settings = settled(session, settings)
         target = find_target(session.untested, settings.train)
         target.tested = False
         job = prepare(_build(session, settings), session.untested, settings.train, target)
         cost = _cost(job)
         self.trial.set_user_attr(COST, cost)
-        self.costs = epoch_costs(session.study, self.trial)
-        epoch = _predicted(session, cost)
-        settings = _shortened(session, settings, epoch)
-        self.epochs, limit = settings.train.epochs, min(left, share)
-        # It may be one of which the first trial, which may have been cut short, had more.
-        if epoch and limit / epoch < _ENOUGH * min(self.epochs, tried(session.study)[0].epochs):
-            return "pruned", f"it would take about {seconds_text(epoch * self.epochs)}", None
-        time_limit = None if limit == float("inf") else f"{max(limit, 0.001):.3f}s"
-        config = replace(settings.train, diagnostics=0, time_limit=time_limit)
+        self.own = next(course for course in session.courses() if course.number == number)
+        self.epochs = settings.train.epochs
+        left, share = session.left, share_of(session)
+        if not self.own.curve:
+            # A trial of one epoch or two says nothing.
+            takes = session.predicted(cost, math.ceil(session.halving.first / self.own.cost))
+            if takes > left / 2:
+                return "paused", f"it would take about {seconds_text(takes)} to be judged", None
         folder = session.trial_folder(number)
+        limit = seconds_used(folder / CHECKPOINTS) + max(0.001, min(left, share))
+        time_limit = None if math.isinf(limit) else f"{limit:.3f}s"
+        config = replace(settings.train, diagnostics=0, time_limit=time_limit)
         options = {**session.options, **settings.values(), "time_limit": None}
         resume = (folder / CONFIG).is_file()
+        (folder / VALIDATION).unlink(missing_ok=True)  # of the model before
         result = replace(job, config=config).run(folder, options, self, resume=resume)
-        remove_folder(folder / CHECKPOINTS)  # it is never resumed from here
-        if self.pruned:
-            return "pruned", None, self.best
+        self._note(result)
+        if self.paused:
+            return "paused", None, self.best
         if result.stopped != "time":
             return "complete", None, result.val
-        counts = share < left or not number or _leads(session, result.val)
-        return ("complete", _CUT, result.val) if counts else ("pruned", _OVER, result.val)
+        return "paused", CUT if share < left else _OVER, result.val
+
+    def _note(self, result: TrainResult) -> None:
+        """Note what this part has cost, and what it takes to predict the validation nodes, whose
+        outputs an average needs."""
+        session = self.session
+        self.trial.set_user_attr(TRAINED, result.seconds + result.evaluation_seconds)
+        parts = noted(session.study, self.number).get(PARTS, 0)
+        self.trial.set_user_attr(PARTS, parts + 1)
+        scored = [point for point in result.curve if point.val is not None]
+        self.predicting_seconds = result.evaluation_seconds / max(len(scored), 1)
+        if session.averages:
+            clock = Clock()
+            member = Member(tried(session.study)[self.number], session.trial_folder(self.number))
+            member.validation_outputs(session.untested)
+            self.predicting_seconds = clock.used
 
     @property
     def best(self) -> float | None:
@@ -189,8 +178,7 @@ class _Training(Listener):
 
     def epoch(self, point: Epoch) -> None:
         self.curve.append(point)
-        number, used = self.trial.number, self.session.clock.used
-        self.session.leaderboard.epoch(number, point.epoch, self.epochs, point.val, used)
+        self.session.leaderboard.epoch(self.number, point.epoch, self.epochs, point.val)
         best = self.best
         if point.val is None or best is None:
             return
@@ -201,37 +189,21 @@ class _Training(Listener):
 
     def restore(self, curve: list[Epoch]) -> None:
         self.curve[:] = curve  # later epochs, before a rollback, have no model any more
-        self._judge(len(curve))  # a signal may have stopped it after the step that it is pruned at
+        self._judge(len(curve))  # a signal may have stopped it after the step that it is paused at
 
     def note(self, text: str) -> None:
         self.session.on_note(text)
 
     def _judge(self, epoch: int) -> None:
+        """Pause at a rung; the trial of the given settings is trained to its end in any case."""
+        halving = self.session.halving
         known = {number: score for number, score in self.reported.items() if number <= epoch}
-        larger = self.session.target.better(1.0, 0.0)
-        self.pruned = is_pruned(
-            [*self.others, known], epochs=self.epochs, larger=larger, costs=self.costs
-        )
-        if self.pruned:
-            raise StopTraining
-
-
-def _share(session: Session, number: int) -> float:
-    """Return the seconds that a trial may take, however many there are."""
-    limit = session.clock.limit
-    if limit is None:
-        return float("inf")
-    if not number:
-        return _FIRST * limit
-    return max(_SHARE * limit, _SLOWER * tried(session.study)[0].seconds)
-
-
-def _leads(session: Session, score: float | None) -> bool:
-    """Return True if a score is better than that of every finished trial."""
-    best = ranked(session.ended, session.target.better)
-    if score is None or not best or best[0].val is None:
-        return False
-    return session.target.better(score, best[0].val)
+        own: Course = replace(self.own, curve=known)
+        rungs = halving.rungs(own)
+        if not self.number or rungs <= self.passed or halving.continues(own, self.others):
+            return
+        self.paused = True
+        raise StopTraining
 
 
 def _cost(job: Job) -> float:
@@ -248,29 +220,3 @@ def _cost(job: Job) -> float:
             f"it would take {bytes_text(needed)} of memory, and {bytes_text(free)} are free"
         )
     return costs[name].work
-
-
-def _predicted(session: Session, cost: float) -> float:
-    """Return the seconds of an epoch by its cost and the speed of the trials before it; 0 if there
-    is no limit or no trial yet."""
-    if session.clock.limit is None:
-        return 0.0
-    noted = [frozen.user_attrs for frozen in session.study.get_trials(deepcopy=False)]
-    trained = [each for each in noted if each.get("epochs") and COST in each]
-    paid = sum(each["epochs"] * each[COST] for each in trained)
-    return cost * sum(each["seconds"] for each in trained) / paid if paid else 0.0
-
-
-def _shortened(session: Session, settings: TriedSettings, epoch: float) -> TriedSettings:
-    """Return the settings with so many epochs that several trials fit into the time, where few
-    nodes have labels: their runs hardly gain from longer training, and evaluate all nodes after
-    every step.
-
-    epoch: predicted seconds of one; 0: not known
-    """
-    limit = session.clock.limit
-    if not epoch or limit is None or not few_labels(session.untested):
-        return settings
-    share = (1 - BASELINES_SHARE - KEPT) * limit / _TRIALS
-    epochs = max(_LEAST, int(share / epoch))
-    return settings.changed({"epochs": min(epochs, settings.train.epochs)})

@@ -1,12 +1,12 @@
 """A bounded search for models, on validation alone: baselines, networks, their average.
 
-Baselines come first and have a part of the time. Trials of networks are drawn by Optuna. The first
-is of the settings that were given and is never pruned, so that what is found is never below them on
-the validation nodes. A trial's graph has no test nodes: they can have no part in the choice. Of the
-others, those whose best validation score so far is not in the better half of all trials that came
-as far are pruned, after a sixth, a third and two thirds of the cost (successive halving). A trial
-or a baseline that diverges or does not fit in memory has failed, with a reason, and the search goes
-on. Where edges are predicted, simple rules take the place of baselines.
+Baselines come first and have a part of the time. Then networks are trained in turn (turns.py):
+those that `vrgcn train` compares on the graph, in its settings, then a portfolio and settings that
+Optuna draws. The first is trained to its end, so that what is found is never below it on the
+validation nodes; others are paused while they are behind, and resumed when they are not. A trial's
+graph has no test nodes: they can have no part in the choice. A trial or a baseline that diverges or
+does not fit in memory has failed, with a reason, and the search continues. Where edges are
+predicted, simple rules take the place of baselines.
 """
 
 from __future__ import annotations
@@ -29,14 +29,10 @@ from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
 from vrgcn.pairs.terms import LOSSES
-from vrgcn.runs.auto_settings import settle
+from vrgcn.runs.candidates import candidates
 from vrgcn.runs.config_file import build
 from vrgcn.runs.identity import differences, fingerprint
-from vrgcn.runs.settings import (
-    SEARCHED_MODEL,
-    USUAL_TRAIN,
-    Settings,
-)
+from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings
 from vrgcn.targets.opening import find_target
 from vrgcn.targets.scored import ScoredEdges, scored_edges
 from vrgcn.targets.spec import with_usual
@@ -79,11 +75,12 @@ def search_models(
     verbose: bool = False,
     on_begin: Callable[[], None] = lambda: None,
     on_note: Callable[[str], None] = print,
+    begun: float | None = None,
 ) -> TuneResult:
     """Search for models on a graph whose features are scaled and that is split.
 
     model, config: the settings that are tried first, and of all that is not searched; None: those
-        that `vrgcn train` takes on this graph, first without learned rows, then with them
+        that `vrgcn train` takes, or compares, on this graph
     trials: how many at most; None: 40, or as many as the time allows
     time_limit: of all of it, such as "5m"; None: that of the config
     search: settings to vary, names of `tuning.space.SPACE`
@@ -95,6 +92,7 @@ def search_models(
         kept but what is returned
     options: what config.toml of the runs says beside their settings
     on_begin: called once it is known that the folder is this search's
+    begun: a time by `Clock.now` from which the limit counts; None: this one
     """
     check_optuna()
     config = USUAL_TRAIN if config is None else given_config(config)
@@ -103,7 +101,7 @@ def search_models(
     edges = scored_edges(graph)
     if edges is None:
         _check_labels(graph)
-        given, fit = TriedSettings(model or SEARCHED_MODEL, config), _fitting(baselines, graph)
+        given, fit = TriedSettings(model or USUAL_MODEL, config), _fitting(baselines, graph)
     else:
         search = searched(search, edges.kind)
         given, fit = _given(edges, model, config), _scoring(edges, baselines)
@@ -112,19 +110,23 @@ def search_models(
     with ExitStack() as stack:
         home = Path(folder or stack.enter_context(tempfile.TemporaryDirectory()))
         home.mkdir(parents=True, exist_ok=True)
-        target, clock = find_target(graph, given.train), Clock(seconds)
+        target, clock = find_target(graph, given.train), Clock(seconds, begun)
+        board = stack.enter_context(Leaderboard(target.metric, verbose, clock))
         study = stack.enter_context(open_study(home, larger=target.better(1.0, 0.0)))
         if folder is not None:
             _refuse_another(home, study, _identity(graph, given, search, target))
         on_begin()
+        board.doing("counting what models cost")
+        first = _candidates(given, graph)
         session = Session(
             graph=graph,
             target=target,
-            search=_space(_settled(given, graph, limit), graph, search, target),
+            candidates=first,
+            search=_space(first, graph, search, target),
             study=study,
             folder=home,
             clock=clock,
-            leaderboard=stack.enter_context(Leaderboard(target.metric, verbose)),
+            leaderboard=board,
             options=options or {},
             on_note=on_note,
         )
@@ -174,12 +176,17 @@ def _given(edges: ScoredEdges, model: ModelConfig | None, config: TrainConfig) -
     return TriedSettings(usual.model if model is None else model, train)
 
 
-def _space(given: TriedSettings, graph: Graph, search: Sequence[str], target: Target) -> Search:
+def _space(
+    first: Sequence[TriedSettings], graph: Graph, search: Sequence[str], target: Target
+) -> Search:
+    """first: the candidates, whose first one has the settings of all that is not searched"""
+    given, *others = first
     edges = scored_edges(graph)
     if edges is not None:
-        return Search(given, search, among=SPACES[edges.kind])
+        return Search(given, search, among=SPACES[edges.kind], tried=others)
     left_out = [*_too_slow(given, graph, target), *_unsuited(given, graph)]
-    return Search(given, search, left_out, NOT_RELATIONAL if graph.kinds.named else ())
+    unknown = NOT_RELATIONAL if graph.kinds.named else ()
+    return Search(given, search, left_out, unknown, tried=others)
 
 
 def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | None]:
@@ -194,17 +201,16 @@ def _length(limit: str | None, trials: int | None) -> tuple[float | None, int | 
     return seconds, trials
 
 
-def _settled(given: TriedSettings, graph: Graph, limit: str | None) -> TriedSettings:
-    """Return the settings with values in place of auto and None, as `vrgcn train` takes them.
-
-    limit: of the search; a choice that is made by training takes a part of it
-    """
+def _candidates(given: TriedSettings, graph: Graph) -> list[TriedSettings]:
+    """Return the settings that `vrgcn train` takes or compares, with values in place of None."""
     untested = graph.with_splits({"train": graph.train, "val": graph.val})
-    train = replace(given.train, time_limit=limit)
-    model, train, _ = settle(given.model, train, untested, compare=False)
-    if (model.norm, given.model.norm) == ("none", "auto"):
-        model = replace(model, norm="auto", layer_norm=False)  # which is searched
-    return TriedSettings(model, replace(train, time_limit=None))
+    found: list[TriedSettings] = []
+    for each in candidates(given.model, given.train, untested):
+        model = each.model
+        if (model.norm, given.model.norm) == ("none", "auto"):
+            model = replace(model, norm="auto", layer_norm=False)  # which is searched
+        found.append(TriedSettings(model, each.train))
+    return found
 
 
 def _own_baselines(estimators: Sequence[Any], graph: Graph) -> dict[str, Recipe]:
