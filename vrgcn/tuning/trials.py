@@ -118,7 +118,6 @@ class _Training(Listener):
         self.passed = session.study.get_trials(deepcopy=False)[self.number].user_attrs.get(
             PASSED, 0
         )
-        self.paused = False
         self.predicting_seconds = 0.0
 
     def run(self, settings: TriedSettings) -> tuple[State, str | None, float | None]:
@@ -147,7 +146,7 @@ class _Training(Listener):
         (folder / VALIDATION).unlink(missing_ok=True)  # of the model before
         result = replace(job, config=config).run(folder, options, self, resume=resume)
         self._note(result)
-        if self.paused:
+        if result.stopped == "callback":  # and not at its end anyway
             return "paused", None, self.best
         if result.stopped != "time":
             return "complete", None, result.val
@@ -202,7 +201,6 @@ class _Training(Listener):
         rungs = halving.rungs(own)
         if not self.number or rungs <= self.passed or halving.continues(own, self.others):
             return
-        self.paused = True
         raise StopTraining
 
 
