@@ -47,6 +47,11 @@ class PredictOptions(ExactOptions):
     kinds are called), or in the first two. The file --out gets both and the score. For a run that
     predicts the edges of all relations there are three: source, relation and target."""
 
+    rows: Place | None = None
+    """For a run on rows with a time of their own: a CSV or Parquet file, or a table or query of a
+    database, with new rows, such as driver and date. Columns are called as in the imported table.
+    The file --out gets them and their predictions, each by the facts known at its time."""
+
     takes_parts: ClassVar[bool] = True
 
     def checked(self) -> Self:
@@ -54,7 +59,11 @@ class PredictOptions(ExactOptions):
         checked = super().checked()
         of_labels = {name: getattr(self, name) for name in ("nodes", *_COLUMNS)}
         config = read_config(self.run)
-        check_predicts(self.run, config, out=self.out, pairs=self.pairs, of_labels=of_labels)
+        check_predicts(
+            self.run, config, out=self.out, pairs=self.pairs, of_labels=of_labels, rows=self.rows
+        )
+        if isinstance(self.rows, Path):
+            check_file(self.rows, "--rows")
         if isinstance(self.pairs, Path):
             check_file(self.pairs, "--pairs")
         return checked
@@ -80,6 +89,7 @@ def run(options: PredictOptions) -> None:
                 out=options.out,
                 append=options.append,
                 pairs=options.pairs,
+                rows=options.rows,
                 **{name: getattr(options, name) for name in _COLUMNS},
                 dataset=options.dataset,
                 data_root=options.data_root,

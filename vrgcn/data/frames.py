@@ -217,6 +217,11 @@ def _title(triple: Any) -> str:
     return triple if isinstance(triple, str) else "-".join(triple)
 
 
+def table_of(name: str, given: Any) -> ColumnTable:
+    """A DataFrame as a table. name: for errors"""
+    return _frame_table(name, read_frame(name, given))
+
+
 def _frame_table(name: str, frame: AnyFrame) -> ColumnTable:
     check_columns(name, frame.names or [""])
     arrays = {

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 from torch import Tensor
 
 from vrgcn.graph.names import Names
+
+
+class NamingColumns(Protocol):
+    """Columns that say of which node, or row, each row of a table is."""
+
+    @property
+    def fields(self) -> list[tuple[str, pa.DataType]]:
+        """Names and types of the columns."""
+
+    def arrays(self, nodes: Tensor) -> list[pa.Array]:
+        """The columns of some nodes, (nodes,) each."""
 
 
 @dataclass(frozen=True)

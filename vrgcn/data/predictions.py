@@ -15,7 +15,7 @@ import pyarrow.parquet
 import torch
 from torch import Tensor
 
-from vrgcn.data.id_columns import IdColumns
+from vrgcn.data.id_columns import NamingColumns
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.writing import new_file
@@ -33,7 +33,7 @@ class Writer(Protocol):
 @contextmanager
 def prediction_file(
     path: Path,
-    ids: IdColumns,
+    ids: NamingColumns,
     task: Task,
     classes: list[str],
     *,
@@ -117,7 +117,7 @@ class PredictionRows:
 
     def __init__(
         self,
-        ids: IdColumns,
+        ids: NamingColumns,
         task: Task,
         classes: list[str],
         top: int | None,

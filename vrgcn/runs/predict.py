@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from vrgcn.data.databases.url import Place, place
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.wording import printable
+from vrgcn.files.wording import print_note, printable
 from vrgcn.files.writing import check_suffix
 from vrgcn.runs.run import Run, open_run
 from vrgcn.targets.spec import TargetSpec
@@ -21,6 +21,8 @@ from vrgcn.targets.spec import TargetSpec
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from vrgcn.data.id_columns import NamingColumns
+    from vrgcn.data.predictions import Writer
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.propagation import PropagationLike
     from vrgcn.inference.saved import SavedModel
@@ -53,6 +55,7 @@ def check_predicts(
     out: Place | None,
     pairs: Place | None,
     of_labels: Mapping[str, Any],
+    rows: Any = None,
 ) -> None:
     """Raise if a run predicts no pairs and some are given, or the other way round, or if its
     predictions could not be written as they are wanted.
@@ -67,6 +70,11 @@ def check_predicts(
     if of_labels["coverage"] is not None and isinstance(out, Path) and out.suffix == ".npy":
         raise InputError(f"{setting('coverage')} adds columns: use .parquet or .csv")
     target = TargetSpec.of(config)
+    if rows is not None and not target.labels:
+        raise InputError(f"{setting('rows')}: {folder} predicts pairs, and no rows")
+    for name, value in {"nodes": of_labels["nodes"], "pairs": pairs}.items():
+        if rows is not None and value is not None:
+            raise InputError(f"{setting('rows')} and {setting(name)}: give one of them")
     if not target.labels and not pairs:
         raise InputError(
             f"{folder} predicts pairs of {target.predict}: give them by "
@@ -109,6 +117,7 @@ def predict(
     out: str | Place | None = None,
     append: bool = False,
     pairs: str | Place | None = None,
+    rows: Any = None,
     top: int | None = None,
     coverage: float | None = None,
     threshold: float | None = None,
@@ -133,6 +142,7 @@ def predict(
     out: str | Place | None = None,
     append: bool = False,
     pairs: str | Place | None = None,
+    rows: Any = None,
     top: int | None = None,
     coverage: float | None = None,
     threshold: float | None = None,
@@ -160,6 +170,8 @@ def predict(
         nodes and classes; append: add rows to a table that exists
     pairs: file or table with the ids of the pairs to score, for a run that predicts pairs; their
         scores are returned or written
+    rows: file, table or DataFrame of new rows with a time of their own, for a run on such rows:
+        each is predicted by the facts that were known at its time
     top, coverage, threshold: what is written of each node, as the flags of `vrgcn predict`
     dataset, data_root: a data set in place of the run's graph, and the folder of its raw files
     memory: "disk" keeps tables in files; device, threads: of the computation
@@ -170,7 +182,7 @@ def predict(
 
     use_threads(threads)
     if not isinstance(model, Run | str | Path):
-        _refuse_others(out=out, pairs=pairs, dataset=dataset, data_root=data_root)
+        _refuse_others(out=out, pairs=pairs, rows=rows, dataset=dataset, data_root=data_root)
         return outputs_of(
             model,
             graph,  # type: ignore[arg-type]  # which refuses what is no graph
@@ -189,9 +201,15 @@ def predict(
             f"{', '.join(setting(name) for name in columns)} are for a file: give {setting('out')}"
         )
     check_predicts(
-        run.folder, run.config, out=target, pairs=table, of_labels={"nodes": nodes, **columns}
+        *(run.folder, run.config),
+        out=target,
+        pairs=table,
+        of_labels={"nodes": nodes, **columns},
+        rows=rows,
     )
     asking = _Asking(run, graph, dataset, data_root, memory, verbose)
+    if rows is not None:
+        return asking.rows(target, append, rows, columns)
     if target is None:
         return asking.outputs(nodes, kind) if table is None else asking.scores(table)
     return asking.write(target, append, table, nodes, kind, columns)
@@ -267,49 +285,92 @@ class _Asking:
                     writer.write_batch(batch)
             return Predicted(f"{embedded.edges.noun} of {len(rows):,} {embedded.edges.word}", out)
 
-    def _write_nodes(
-        self,
-        out: Place,
-        path: Path,
-        nodes: Any,
-        kind: str | None,
-        *,
-        top: int | None,
-        coverage: float | None,
-        threshold: float | None,
+    def rows(
+        self, out: Place | None, append: bool, rows: Any, columns: Mapping[str, Any]
     ) -> Predicted:
-        from vrgcn.data.predictions import check_prediction, prediction_file
-        from vrgcn.inference.predict import check_outputs
-        from vrgcn.inference.regions import model_region
+        """Write the predictions of new rows, or return their outputs."""
+        from vrgcn.data.databases.sending import destination
         from vrgcn.runs.exact import shown
-        from vrgcn.tasks import find_task
+        from vrgcn.runs.predict_rows import ask
 
-        saved = self.run.saved
-        task, classes = find_task(saved.task), class_names(saved)
-        check_prediction(path, task, len(classes), top)
-        region = None if coverage is None else model_region(saved, coverage)
-        chosen = chosen_threshold(self.run.folder, saved, threshold)
+        if self.dataset is not None:
+            raise InputError(f"{setting('rows')}: a data set has no rows; leave it out")
+        asked = ask(self.run, rows, self.graph)
+        if self.verbose:
+            for note in asked.asked.notes:
+                print_note(note)
+        what = f"{len(asked.asked):,} rows"
+        with shown("predicting", len(asked.asked), self.verbose) as advance:
+            if out is None:
+                return Predicted(f"outputs for {what}", outputs=asked.outputs(advance))
+            with destination(out, append=append) as path:
+                writing = self._writing(path, asked.columns, len(asked.asked), **columns)
+                with writing as (file, rule):
+                    for chunk, outputs in asked.stream(advance):
+                        file.write(chunk, outputs)
+        return Predicted(f"predictions of {what}", out, rule=rule)
+
+    def _write_nodes(
+        self, out: Place, path: Path, nodes: Any, kind: str | None, **columns: Any
+    ) -> Predicted:
+        from vrgcn.inference.predict import check_outputs
+        from vrgcn.runs.exact import shown
+
+        self._check_written(path, **columns)
         with self.sweeping(nodes, kind, out) as opened:
             sweeps = opened.sweeps
             with (
                 shown("predicting", sweeps.work(opened.nodes), self.verbose) as advance,
-                prediction_file(
-                    path,
-                    opened.ids,
-                    task,
-                    classes,
-                    count=opened.count,
-                    top=top,
-                    region=region,
-                    threshold=chosen,
-                ) as file,
+                self._writing(path, opened.ids, opened.count, **columns) as (file, rule),
             ):
                 sweeps.on_chunk = advance
                 for chunk, outputs in sweeps.stream(opened.nodes):
                     check_outputs(opened.graph, chunk, outputs)
                     file.write(chunk, outputs)
-        said = None if top is not None else threshold_rule(path, classes, chosen, threshold)
-        return Predicted(f"predictions of {opened.count:,} nodes", out, rule=said)
+        return Predicted(f"predictions of {opened.count:,} nodes", out, rule=rule)
+
+    def _check_written(
+        self, path: Path, top: int | None, coverage: float | None, threshold: float | None
+    ) -> None:
+        """Raise before the work if the predictions could not be written as they are wanted."""
+        from vrgcn.data.predictions import check_prediction
+        from vrgcn.inference.regions import model_region
+        from vrgcn.tasks import find_task
+
+        saved = self.run.saved
+        check_prediction(path, find_task(saved.task), len(class_names(saved)), top)
+        if coverage is not None:
+            model_region(saved, coverage)
+        chosen_threshold(self.run.folder, saved, threshold)
+
+    @contextmanager
+    def _writing(
+        self,
+        path: Path,
+        ids: NamingColumns,
+        count: int,
+        top: int | None,
+        coverage: float | None,
+        threshold: float | None,
+    ) -> Iterator[tuple[Writer, str | None]]:
+        """Yield a writer of so many predictions, and how labels are chosen."""
+        from vrgcn.data.predictions import prediction_file
+        from vrgcn.inference.regions import model_region
+        from vrgcn.tasks import find_task
+
+        saved = self.run.saved
+        task, classes = find_task(saved.task), class_names(saved)
+        self._check_written(path, top, coverage, threshold)
+        chosen = chosen_threshold(self.run.folder, saved, threshold)
+        rule = None if top is not None else threshold_rule(path, classes, chosen, threshold)
+        with prediction_file(
+            *(path, ids, task, classes),
+            count=count,
+            top=top,
+            region=None if coverage is None else model_region(saved, coverage),
+            threshold=chosen,
+        ) as file:
+            yield file, rule
 
     @contextmanager
     def _scored(self, pairs: Place, out: Place | None) -> Iterator[tuple[Embedded, Tensor, Tensor]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from vrgcn.data.sources import META, has_parts
 from vrgcn.files.folder import FolderReplacedError
@@ -79,9 +79,26 @@ class Run:
         """Return the graph that it was trained on, with features scaled as the model needs."""
         return open_run_graph(self, scored=False).graph
 
-    def predict(self, graph: Graph | None = None, nodes: Any = None) -> Tensor:
+    @overload
+    def predict(
+        self, graph: Graph | None = None, nodes: Any = None, *, rows: None = None
+    ) -> Tensor: ...
+
+    @overload
+    def predict(self, graph: Graph | None = None, *, rows: Any) -> Any: ...
+
+    def predict(self, graph: Graph | None = None, nodes: Any = None, *, rows: Any = None) -> Any:
         """Return exact outputs (nodes, classes), before the softmax, for its own graph or another
-        one."""
+        one.
+
+        rows: a DataFrame of new rows with a time of their own, or the file or table that has them:
+            a table of the same library with their predictions is returned, each by the facts that
+            were known at its time
+        """
+        if rows is not None:
+            from vrgcn.runs.predict_rows import predict_rows
+
+            return predict_rows(self, rows, graph)
         return self.saved.predict(self.graph() if graph is None else graph, nodes)
 
     def predictions(

@@ -90,7 +90,9 @@ def open_table(path: Path, name: str, delimiter: str | None, header: bool = True
             f"{', '.join(_endings())}; if it is text, give {setting('delimiter')}"
         )
     usual = DELIMITERS.get(kind)
-    return DelimitedTable(path, delimiter, zipped, header, usual, HEADERLESS[name])
+    return DelimitedTable(
+        path, delimiter, zipped, header, usual, HEADERLESS.get(name, "headerless")
+    )
 
 
 def keys_of(table: Table) -> frozenset[str]:
