@@ -38,6 +38,8 @@ class ImportOptions(ImportSpec, Options):
     edges: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     nodes: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
     features_file: Repeated[tuple[FileWord, ...]] = ()  # type: ignore[assignment]
+    rows: Repeated[tuple[FileWord, ...]] = ()
+    dated: Repeated[tuple[str, ...]] = ()
     id: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
     source: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
     target: Repeated[tuple[str, ...]] = ()  # type: ignore[assignment]
@@ -101,7 +103,7 @@ class ImportOptions(ImportSpec, Options):
         """Raise if a file does not exist, if --like is no graph, or if --out exists."""
         if self.database is not None:
             return self
-        for name in ("edges", "nodes", "features_file"):
+        for name in ("edges", "nodes", "features_file", "rows"):
             flag = f"--{name.replace('_', '-')}"
             for owner, [path, *_] in files_of(name, getattr(self, name)).items():
                 if isinstance(path, TableUrl):

@@ -91,11 +91,11 @@ def node_columns(
     id_column, label, split, features = left[0], [], None, []
     missing = Collected()  # errors, reported together
     with missing.step():
-        id_column = _named(table, spec.id, "id") or ("id" if "id" in left else left[0])
+        id_column = named_column(table, spec.id, "id") or ("id" if "id" in left else left[0])
     with missing.step():
         label = _left(table, spec.label, "label", left) or [c for c in left if c == "label"]
     with missing.step():
-        split = _named(table, spec.split, "split") or ("split" if "split" in left else None)
+        split = named_column(table, spec.split, "split") or ("split" if "split" in left else None)
     if not labelled:
         label, split = [], None
     with missing.step():
@@ -173,7 +173,7 @@ def edge_columns(
         ("relation_column", relation_column),
     ):
         with missing.step():
-            found[name] = _named(table, given, name)
+            found[name] = named_column(table, given, name)
     missing.raise_if_any()
     relation = found.pop("relation_column")
     left = [column for column in left if column != relation]
@@ -185,7 +185,7 @@ def edge_columns(
         found["source"], found["target"] = pair
     if kinds[0] != kinds[1]:
         for name, kind in zip(("source", "target"), kinds, strict=True):
-            called = [c for c in left if c not in found.values() and _called(c, kind)]
+            called = [c for c in left if c not in found.values() and is_called(c, kind)]
             if found[name] is None and len(called) == 1:
                 found[name] = called[0]
     ends = [name for name in ("source", "target") if found[name] is None]
@@ -225,7 +225,7 @@ def edge_columns(
     return EdgeColumns(source, target, weight, aside, relation)
 
 
-def _called(column: str, kind: str) -> bool:
+def is_called(column: str, kind: str) -> bool:
     """True if a column of edges is called by a kind: user, user_id, UserId, users."""
     plain = column.lower().replace("_", "").replace(" ", "").removesuffix("id").removesuffix("s")
     return plain == kind.lower().replace("_", "").removesuffix("s")
@@ -279,7 +279,8 @@ def _without_dropped(table: Table, spec: ImportSpec) -> list[str]:
     return left
 
 
-def _named(table: Table, column: str | None, name: str) -> str | None:
+def named_column(table: Table, column: str | None, name: str) -> str | None:
+    """Return the column that a setting names; refuse one that the table lacks."""
     if column is not None and column not in table.columns:
         raise _missing(table, column, name)
     return column

@@ -32,12 +32,19 @@ class FeatureColumns:
     """Encodes the columns of a table as features, side by side: dense ones first, then sparse ones.
 
     marked: the last dense feature is 1 for nodes that the table lacks and 0 for the others
+    learned: the rows that encoders learn from; None for all of the table
     """
 
     def __init__(
-        self, table: Table, encoders: Sequence[Encoder], problems: Problems, marked: bool
+        self,
+        table: Table,
+        encoders: Sequence[Encoder],
+        problems: Problems,
+        marked: bool,
+        learned: Table | None = None,
     ) -> None:
         self._table = table
+        self._learned = learned or table
         self._encoders = encoders
         self._problems = problems
         self._marked = marked
@@ -70,7 +77,7 @@ class FeatureColumns:
         unfitted = [encoder for encoder in self._encoders if not encoder.fitted]
         if not unfitted:
             return
-        for start, batch in self._table.batches([encoder.column for encoder in unfitted]):
+        for start, batch in self._learned.batches([encoder.column for encoder in unfitted]):
             for encoder in unfitted:
                 encoder.fit(batch.column(encoder.column))
             on_rows(self._table.name, start + len(batch))

@@ -12,10 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from vrgcn.data.databases.opening import TableOpener
 from vrgcn.data.store import write_array, write_meta
 from vrgcn.data.store_format import KeptPlace, RelationPlace
+from vrgcn.data.tables.dated.edges import forget_unknown_targets
+from vrgcn.data.tables.dated.sight import Sight, look_back
 from vrgcn.data.tables.feature_files import append_columns, join_features
 from vrgcn.data.tables.features import (
     copy_features,
@@ -37,7 +40,8 @@ from vrgcn.data.tables.summary import ImportSummary, summarise
 from vrgcn.data.tables.telling import remarks
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.writing import new_folder
-from vrgcn.graph.kept import NODES
+from vrgcn.graph.dated import Dated
+from vrgcn.graph.kept import NODES, Column
 from vrgcn.graph.kinds import ONE, Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.validation import SPLITS
@@ -54,7 +58,7 @@ def run_import(
     respect_limit()
     with TableOpener(spec.out.parent) as opener:
         # Report every error that the first lines show before the long reading begins.
-        source = open_source(spec, on_plan, opened or opener)
+        source = open_source(spec, on_plan, opened or opener, on_rows)
         return _import(source, on_rows)
 
 
@@ -62,8 +66,14 @@ def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
     with new_folder(source.spec.out) as folder:
         found = Collected()
         kinds = read_kinds(source, folder, on_rows, found)
+        if source.times is not None:
+            forget_unknown_targets(source.times, kinds)
         relations, recipes, degrees = read_relations(source, kinds, folder, on_rows, found)
-        kinds = [_with_features(source, kind, relations) for kind in kinds]
+        sight = None
+        if source.times is not None:
+            sight = look_back(source, kinds, relations, folder, degrees)
+            relations = [*relations, *sight.relations]
+        kinds = [_with_features(source, kind, relations, sight) for kind in kinds]
         classes, task = _write_labels(source, kinds, folder)
         kept = [place for relation in relations for place in relation.kept]
         kept += _write_kept_nodes(source, kinds, folder, len(kept))
@@ -77,12 +87,13 @@ def _import(source: OpenedTables, on_rows: Watch) -> ImportSummary:
         notes += [note for relation in relations for note in relation.pairs.notes]
         alike = [look_alikes(kind.nodes.ids, source.spec.tidy_ids) for kind in kinds]
         notes += [note for note in alike if note is not None]
-        _write_description(source, kinds, relations, classes, task, folder, kept)
-        return summarise(source, kinds, relations, degrees, notes)
+        dated = None if sight is None else sight.dated
+        _write_description(source, kinds, relations, classes, task, folder, kept, dated)
+        return summarise(source, kinds, relations, degrees, notes, sight)
 
 
 def _with_features(
-    source: OpenedTables, kind: ReadKind, relations: Sequence[ReadRelation]
+    source: OpenedTables, kind: ReadKind, relations: Sequence[ReadRelation], sight: Sight | None
 ) -> ReadKind:
     """Write the features that are not in the kind's folder yet."""
     spec, recipe, nodes = kind.source.spec, kind.source.recipe, kind.nodes
@@ -110,6 +121,8 @@ def _with_features(
         for end, means in zip((0, 2), relation.means or (), strict=False)
         if relation.triple[end] == kind.source.name
     ]
+    if sight is not None and kind.source.name == sight.dated.rows and sight.features.names:
+        more.append(sight.features)
     if more:
         columns = np.concatenate([means.values for means in more], axis=1)
         names = [name for means in more for name in means.names]
@@ -160,9 +173,14 @@ def _write_kept_nodes(
     problems = Collected()
     for kind in kinds:
         own, table = kind.source, kind.source.table
-        if table is None or not own.keep:
-            continue
-        columns = read_kept_nodes(table, own.keep, len(kind.nodes.ids))
+        columns = {}
+        if table is not None and own.keep:
+            columns = read_kept_nodes(table, own.keep, len(kind.nodes.ids))
+        if source.times is not None and own.name in source.times.values:
+            values = np.full(len(kind.nodes.ids), np.nan)
+            values[: len(source.times.values[own.name])] = source.times.values[own.name]
+            date = Column("date", torch.from_numpy(values))
+            columns[source.times.columns[own.name]] = date
         for reader in own.keep:
             problems.add(reader.problems)
         places += write_columns(own.name or NODES, columns, folder, first + len(places))
@@ -182,6 +200,7 @@ def _write_description(
     task: str,
     folder: Path,
     kept: Sequence[KeptPlace],
+    dated: Dated | None,
 ) -> None:
     """Write the last files of the graph: features of all nodes, ids, and what the folder holds."""
     target = source.labelled
@@ -207,6 +226,7 @@ def _write_description(
         RelationPlace(
             *(*each.triple, each.adjacency.entries, each.pairs.weighted),
             undirected=not each.adjacency.directed,
+            one_way=each.one_way,
         )
         for each in relations
     ]
@@ -215,4 +235,5 @@ def _write_description(
         num_classes=len(classes or []),
         task=task,
         kept=kept,
+        dated=dated,
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 from vrgcn.data.databases.url import Place
 from vrgcn.data.tables.columns import dropped, shown_columns
+from vrgcn.data.tables.dated.settings import WITHOUT_ROWS
 from vrgcn.data.tables.overrides import matches
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
@@ -112,7 +113,9 @@ class Narrowing:
         if not self.named:
             return self._spec
         path = next(r.path for r in self._schema.relations if r.title == title)
-        own = self._columns(title, (*_OF_EDGES, *_OF_BOTH))
+        task = self._spec.task_rows
+        twin = title if task is None else task.twin(title)
+        own = self._columns(twin, (*_OF_EDGES, *_OF_BOTH))
         own["relation_column"] = None  # see relation_column: it is a question of several relations
         none: dict[str, Any] = {"id": None, "label": (), "split": None, "features_file": None}
         return replace(self._spec, **self._alone(path) | own, **none, **_DEFAULTS)
@@ -137,7 +140,8 @@ class Narrowing:
 
     @staticmethod
     def _alone(path: Place) -> dict[str, Any]:
-        return {"nodes": path, "edges": path, "rows_as_nodes": (), "relation_column": None}
+        own = {"nodes": path, "edges": path, "rows_as_nodes": (), "relation_column": None}
+        return own | WITHOUT_ROWS
 
     def _columns(self, owner: str, names: Sequence[str]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -236,11 +240,12 @@ class Narrowing:
         given = list(self._own["label"])
         word = setting("label", Placeholder("KIND.COLUMN"))
         if not given:
-            drop = self._own["drop"]
+            drop, task = self._own["drop"], self._spec.task_rows
             given = [
                 kind
                 for kind in self._schema.kinds
                 if kind in self._tables
+                and (task is None or kind == task.kind)
                 and "label" in self._tables[kind].columns
                 and not dropped("label", drop.get(kind, []))
             ]

@@ -54,16 +54,18 @@ def read_nodes(
     folder: Path,
     on_rows: Callable[[str, int], None],
     problems: Problems,
+    given_split: NDArray[np.int64] | None = None,
 ) -> Nodes:
     """Read ids, labels, split and features of all nodes, and write the features to `folder`.
 
     classes: the classes that count; None for all that the labels hold
     problems: collects the errors of the table, while reading continues
+    given_split: of the nodes, in place of a column
     """
     ids = IdReader(table, columns.id, spec.tidy_ids, problems)
     labels = label_reader(table, columns.label, spec, problems) if columns.label else None
     split = None
-    if columns.split is not None and spec.ratio is None:
+    if columns.split is not None and spec.ratio is None and given_split is None:
         split = SplitReader(table, columns.split, spec.missing, problems)
     features.fit(on_rows)
     with ExitStack() as stack:
@@ -84,6 +86,8 @@ def read_nodes(
     if isinstance(known_labels, ClassLabels) and classes is None:
         known_labels = known_labels.known_of_some()
     codes, notes = split.finish(known_labels) if split is not None else (None, [])
+    if given_split is not None and known_labels is not None:
+        codes = np.where(known_labels.known, given_split, NONE).astype(np.int8)
     notes += features.notes()
     if isinstance(known_labels, ClassLabels) and classes is not None:
         known_labels, strange = known_labels.under(classes)

@@ -29,7 +29,9 @@ ONE_TABLE = "one table of nodes and one of edges"
 _READING = ("delimiter", "headerless", "headerless_nodes", "decimal", "tidy_ids", "unknown_nodes")
 
 
-def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener) -> OpenedTables:
+def open_source(
+    spec: ImportSpec, on_plan: Plan, opener: Opener, on_rows: Callable[[str, int], None]
+) -> OpenedTables:
     """Open the tables and find the roles of their columns; report all their errors at once."""
     recipes = read_recipes(spec.like, spec.decimal) if spec.like is not None else None
     asked = spec  # the user's settings, without those that --like adds
@@ -56,7 +58,7 @@ def open_source(spec: ImportSpec, on_plan: Plan, opener: Opener) -> OpenedTables
     if narrowing is None:
         found.raise_if_any()
         raise AssertionError("errors were raised")
-    return Roles(spec, tables, narrowing, recipes, found).source(on_plan)
+    return Roles(spec, tables, narrowing, recipes, found, on_rows).source(on_plan)
 
 
 def _owner(key: Key) -> str:

@@ -27,11 +27,13 @@ class Fill:
     how: "mean" or "median" of the column, "constant", or "error": a missing number is an error
     value: the number, once it is known
     mark: a further feature is 1 where the number was missing
+    expected: False if missing numbers are to be reported
     """
 
     how: str = "error"
     value: float | None = None
     mark: bool = False
+    expected: bool = True
 
     @staticmethod
     def parse(text: str) -> Fill:

@@ -82,12 +82,14 @@ def propose(
     spec: ImportSpec,
     edges: bool = False,
     keys: Container[str] = (),
+    growing: bool = False,
 ) -> Proposal:
     """Propose an encoder for each column; raise one error for all columns that need a setting.
 
     edges: the columns are those of edges, whose means become features; unless the user gives their
         kind, columns of which a mean says little are left out
     keys: columns that name rows, of this table or of another
+    growing: later rows may miss numbers where these rows miss none; the mean of these fills them
     """
     title = f"feature columns of {table.name}"
     if not columns:
@@ -103,7 +105,7 @@ def propose(
             if pa.types.is_dictionary(cells.type):
                 cells = cells.dictionary_decode()
             first = ColumnSample(column, cells, spec, edges, column in keys)
-            proposals.append(_proposed(first, overrides[column]))
+            proposals.append(_proposed(first, overrides[column], growing))
         except InputError as error:
             doubts.append(f"{table.name}: column {column!r} {error}")
     if edges:
@@ -195,7 +197,7 @@ def _override(column: str, spec: ImportSpec) -> Override | None:
     return found[-1] if found else None
 
 
-def _proposed(sample: ColumnSample, override: Override | None) -> Proposed:
+def _proposed(sample: ColumnSample, override: Override | None, growing: bool) -> Proposed:
     column, cells, spec = sample.column, sample.cells, sample.spec
     encoder, look = recognise(sample)
     if override is not None and override.kind == DROP:
@@ -214,7 +216,7 @@ def _proposed(sample: ColumnSample, override: Override | None) -> Proposed:
         raise InputError(look.doubt)
     if encoder is None:
         return Proposed(column, look, None)
-    fill = _fill(column, look.missing > 0 or look.gaps, spec)
+    fill = _fill(column, look.missing > 0 or look.gaps, spec, growing)
     return Proposed(column, look, encoder.make(column, fill, look.options))
 
 
@@ -244,11 +246,15 @@ def _useless_fills(table: Table, proposals: Sequence[Proposed], spec: ImportSpec
         )
 
 
-def _fill(column: str, gaps: bool, spec: ImportSpec) -> Fill:
+def _fill(column: str, gaps: bool, spec: ImportSpec, growing: bool) -> Fill:
     """Return the user's fill for this column, or else for all; or else one that depends on
-    `gaps`."""
+    `gaps`. growing: see `propose`"""
     fills = parse_fills(spec.fill)
     named = [fill for pattern, fill in fills if pattern is not None and matches(column, pattern)]
     general = [fill for pattern, fill in fills if pattern is None]
     chosen = (general[-1:] + named[-1:])[-1:]
-    return chosen[0] if chosen else Fill("mean", mark=True) if gaps else Fill()
+    if chosen:
+        return chosen[0]
+    if gaps:
+        return Fill("mean", mark=True)
+    return Fill("mean", expected=False) if growing else Fill()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.store_format import KeptPlace
 from vrgcn.data.tables.adjacency import Adjacency, EdgeFile, write_adjacency
+from vrgcn.data.tables.dated.edges import EdgesInTime, node_times
 from vrgcn.data.tables.edge_means import EdgeMeans, NodeMeans
 from vrgcn.data.tables.edges import End, read_edges, relation_names
 from vrgcn.data.tables.feature_files import Features
@@ -61,6 +62,7 @@ class ReadRelation:
     adjacency: without degrees in a graph of several kinds, whose relations may be many
     means: features that its columns make for nodes of the source kind and of the target kind
     kept: the columns that are kept for each edge, once they are written
+    one_way: it has no reverse
     """
 
     source: RelationSource
@@ -69,10 +71,14 @@ class ReadRelation:
     adjacency: Adjacency
     means: tuple[NodeMeans, NodeMeans] | None = None
     kept: Sequence[KeptPlace] = ()
+    one_way: bool = False
 
     @property
     def triple(self) -> tuple[str, str, str]:
-        return self.source.file.source, self.name, self.source.file.target
+        file = self.source.file
+        turned = isinstance(self.pairs, EdgesInTime) and self.pairs.turned
+        ends = (file.target, file.source) if turned else (file.source, file.target)
+        return ends[0], self.name, ends[1]
 
 
 @dataclass(frozen=True)
@@ -129,12 +135,13 @@ def _nodes(
     if kind.table is None or kind.columns is None:
         return nodes_of_edges(ends, spec, on_rows)
     problems = Problems(kind.table)
-    features = FeatureColumns(kind.table, kind.encoders, problems, kind.marked)
+    features = FeatureColumns(kind.table, kind.encoders, problems, kind.marked, kind.learned)
     classes = recipe.classes if recipe is not None else None
     nodes = None
     with found.step():
         nodes = read_nodes(
-            *(kind.table, kind.columns, features, classes, spec, folder, on_rows, problems)
+            *(kind.table, kind.columns, features, classes, spec, folder, on_rows, problems),
+            given_split=kind.split,
         )
     found.add(problems)
     if nodes is None:
@@ -196,15 +203,22 @@ def read_relations(
     recipes: dict[str, ImportRecipe] = {}
     degrees = Degrees(np.zeros(total, np.int64), np.zeros(total, np.int64))
     written = 0
+    times = source.times
+    node_time = np.empty(0) if times is None else node_times(times, kinds)
     for each, pairs, means, kept in read:
         made = []
-        for name, own_pairs in pairs.items():
+        for name, given_pairs in pairs.items():
+            one_way = times is not None and times.concerns(each.file)
+            own_pairs = EdgesInTime(given_pairs, node_time) if one_way else given_pairs
             adjacency = write_adjacency(own_pairs, directed)
             degrees.add(adjacency)
             if source.named:
                 adjacency = adjacency.without_degrees()
             features = None if means is None else means.finish(name)
-            relation = ReadRelation(each, name, own_pairs, adjacency, features)
+            relation = ReadRelation(
+                *(each, name, own_pairs, adjacency, features),
+                one_way=one_way,
+            )
             if kept is not None:
                 places = kept.write(name, relation_name(relation.triple), adjacency, written)
                 relation = replace(relation, kept=places)

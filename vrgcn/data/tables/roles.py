@@ -14,9 +14,11 @@ from vrgcn.data.tables.columns import (
     check_asked_for,
     edge_columns,
     edge_features,
+    is_called,
     node_columns,
     shown_columns,
 )
+from vrgcn.data.tables.dated.times import ReadingTimes, Times
 from vrgcn.data.tables.features import open_features
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.kept import kept_columns
@@ -32,7 +34,7 @@ from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.sources import KindSource, OpenedTables, RelationSource
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.setting_names import setting
+from vrgcn.files.setting_names import COLUMN, setting
 
 Plan = Callable[[str, list[tuple[str, str, str]]], None]
 Key = tuple[str, str]  # "edges" and the title of a relation, or "nodes" and a kind
@@ -48,8 +50,11 @@ class Roles:
         narrowing: Narrowing,
         recipes: Recipes | None,
         found: Collected,
+        on_rows: Callable[[str, int], None],
     ) -> None:
         self._spec = spec
+        self._on_rows = on_rows
+        self._times: Times | None = None
         self._tables = tables
         self._narrowing = narrowing
         self._recipes = recipes
@@ -67,6 +72,7 @@ class Roles:
                 plain.append(self._relation(file, rows))
         with found.step():
             plain = self._without_labels(plain)
+        self._times = self._read_times(plain)
         relations = []
         for relation in plain:
             with found.step(), naming(schema.short(relation.file)):
@@ -86,7 +92,8 @@ class Roles:
         notes = [note for _, each in self._proposals for note in each.notes]
         source = OpenedTables(
             *(self._spec, kinds, relations, self._narrowing.labelled, self._recipes is not None),
-            notes=[*self._notes, *notes],
+            notes=[*self._notes, *notes, *(self._times.notes if self._times else ())],
+            times=self._times,
         )
         self._check_kept(source)
         return source
@@ -124,7 +131,8 @@ class Roles:
             check_asked_for(spec)
         kind = next((k for k in (file.source, file.target) if self._is_table_of(k, file)), None)
         if kind is not None:
-            spec = self._with_id(spec, file, kind, table)
+            table = NumberedRows(table) if self._is_numbered(kind) else table
+            spec = self._with_ends(spec, file, kind, table)
         columns = edge_columns(table, spec, (file.source, file.target), column)
         return RelationSource(file, spec, table, columns, (), recipe, own=kind is not None)
 
@@ -140,13 +148,74 @@ class Roles:
         near = own.address == edges.address and kind in (file.source, file.target)
         return near or own == edges
 
-    def _with_id(self, spec: ImportSpec, file: RelationFile, kind: str, table: Table) -> ImportSpec:
-        """Return the settings in which the ids of a kind, whose table it is, are one end."""
-        given = self._narrowing.of_kind(kind).id
-        column = given or ("id" if "id" in table.columns else table.columns[0])
-        end = "source" if file.source == kind else "target"
-        ends: dict[str, Any] = {end: getattr(spec, end) or column}
+    def _with_ends(
+        self, spec: ImportSpec, file: RelationFile, kind: str, table: Table
+    ) -> ImportSpec:
+        """Return the settings in which the ids of a kind, whose table it is, are one end. Of a
+        dated kind the other end is the column that is called as the other kind or as its ids are,
+        and never one for being called `target`, as labels are."""
+        end, other = ("source", "target") if file.source == kind else ("target", "source")
+        ends: dict[str, Any] = {end: getattr(spec, end) or self._id_column(kind, table)}
+        named = file.target if file.source == kind else file.source
+        if kind in self._spec.dates and getattr(spec, other) is None:
+            free = [column for column in table.columns if column not in ("id", ends[end])]
+            id_column = self._id_column(named, self._tables.get(("nodes", named)))
+            called = [column for column in free if is_called(column, named)]
+            called = called or [column for column in free if column == id_column]
+            ends |= {other: called[0]} if len(called) == 1 else {}
         return replace(spec, **ends)
+
+    def _id_column(self, kind: str, table: Table | None) -> str:
+        if table is None:
+            return ""
+        given = self._narrowing.of_kind(kind).id
+        if given is None and self._is_numbered(kind):
+            return ROW
+        return given or ("id" if "id" in table.columns else table.columns[0])
+
+    def _is_numbered(self, kind: str) -> bool:
+        """True if the rows of a dated table have no ids: its first column names something else."""
+        date, task = self._spec.dates.get(kind), self._spec.task_rows
+        table = self._tables.get(("nodes", kind))
+        if date is None or task is None or table is None or kind in self._spec.schema.rows:
+            return False
+        if self._narrowing.of_kind(kind).id is not None or "id" in table.columns:
+            return kind == task.past
+        if kind in task.kinds:
+            return True
+        first = table.columns[0]
+        others = [other for other in self._spec.schema.kinds if other != kind]
+        called = any(is_called(first, other) for other in others)
+        return first == date.column or (called and not is_called(first, kind))
+
+    def _read_times(self, relations: Sequence[RelationSource]) -> Times | None:
+        """Read when the rows of dated tables became known, and how the task's rows are split."""
+        task, found = self._spec.task_rows, self._found
+        if task is None:
+            return None
+        tables = {
+            kind: NumberedRows(table) if self._is_numbered(kind) else table
+            for (name, kind), table in self._tables.items()
+            if name == "nodes"
+        }
+        if self._narrowing.labelled is None and self._recipes is None:
+            with found.step():
+                raise InputError(
+                    f"{task.path} has no column 'label'; give {setting('label', COLUMN)}, what is "
+                    "to be predicted"
+                )
+        own = self._narrowing.of_kind(task.kind)
+        split = own.split or next((c for c in tables[task.kind].columns if c == "split"), None)
+        ids = {kind: self._id_column(kind, table) for kind, table in tables.items()}
+        found.raise_if_any()
+        reading = ReadingTimes(self._spec, tables, ids, self._on_rows, found)
+        with found.step():
+            return reading.read(relations, split)
+        found.raise_if_any()
+        return None
+
+    def _is_dated(self, relation: RelationSource) -> bool:
+        return self._times is not None and self._times.concerns(relation.file)
 
     def _without_labels(self, relations: Sequence[RelationSource]) -> list[RelationSource]:
         """Leave out the relations that are made of the label: their edges would tell it."""
@@ -183,6 +252,12 @@ class Roles:
             return relation
         ends = [columns.source, columns.target, *filter(None, [columns.relation])]
         keep = kept_columns(relation.table, relation.spec.keep, ends)
+        if keep and self._is_dated(relation) and not relation.own:
+            raise InputError(
+                f"{setting('keep', keep[0].column)}: edges of dated kinds keep no columns; to make "
+                f"each row a node, give {setting('rows_as_nodes')}"
+            )
+        keep = [] if self._is_dated(relation) else keep
         columns = replace(columns, kept=tuple(reader.column for reader in keep))
         return replace(relation, columns=columns, keep=keep)
 
@@ -208,6 +283,8 @@ class Roles:
         spec, columns, recipe = relation.spec, relation.columns, relation.recipe
         made = isinstance(relation.table, NumberedRows)
         if not self._spec.schema.named or made or (relation.own and not spec.features):
+            return relation
+        if self._is_dated(relation):  # a mean over all edges would tell of later ones
             return relation
         if recipe is not None:
             columns = columns.with_features([encoder.column for encoder in recipe.encoders])
@@ -256,10 +333,13 @@ class Roles:
         if table is not None and ends is not None:
             table = NumberedRows(table)
             spec = replace(spec, id=ROW, drop=(*spec.drop, ends.source, ends.target))
+        elif table is not None and self._is_numbered(kind):
+            table, spec = NumberedRows(table), replace(spec, id=ROW)
         if recipe is not None:
             spec = recipe.applied(spec)
         if table is None:
             return KindSource(kind, spec, recipe=recipe)
+        spec = self._without_dates(kind, spec, table)
         labelled = kind == self._narrowing.labelled
         if schema.named:
             check_asked_for(spec)
@@ -285,11 +365,35 @@ class Roles:
             if columns.label:
                 recipe.check_labels(table, columns.label, spec)
             return KindSource(kind, spec, table, columns, recipe.encoders, recipe.marked, recipe)
-        proposal = propose(table, columns.features, spec, keys=self._keys(table, relations))
+        learned = None
+        if self._times is not None and columns.features:
+            learned = self._times.learned(kind, table)
+        keys = self._keys(table, relations)
+        growing = self._times is not None and kind in self._times.values
+        proposal = propose(learned or table, columns.features, spec, keys=keys, growing=growing)
         self._proposals.append((kind, proposal))
         encoders = proposal.encoders
         marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
-        return KindSource(kind, spec, table, columns.without(proposal.left_out), encoders, marked)
+        columns = columns.without(proposal.left_out)
+        split = self._times.split if labelled and self._times and self._times.given_split else None
+        return KindSource(
+            *(kind, spec, table, columns, encoders, marked), learned=learned, split=split
+        )
+
+    def _without_dates(self, kind: str, spec: ImportSpec, table: Table) -> ImportSpec:
+        """Return the settings of a kind in which its date is no feature, and in which past targets
+        have no other feature than the target."""
+        task, date = self._spec.task_rows, self._spec.dates.get(kind)
+        if task is None or date is None:
+            return spec
+        if kind == task.past:
+            label = self._narrowing.of_kind(task.kind).label or ("label",)
+            return replace(spec, features=label, fill=("mean",), column=(), drop=())
+        aside = [date.column]
+        if self._times is not None and self._times.given_split and kind == task.kind:
+            aside += [column for column in table.columns if column == "split"]
+        asked = {*asked_columns(spec), *spec.keep}
+        return replace(spec, drop=(*spec.drop, *(c for c in aside if c not in asked)))
 
     def _table(self, name: str, owner: str) -> Table:
         if (name, owner) not in self._tables:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import EdgeColumns, NodeColumns
 from vrgcn.data.tables.encoders.encoder import Encoder
@@ -12,6 +16,9 @@ from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.recipe import ImportRecipe
 from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.spec import ImportSpec
+
+if TYPE_CHECKING:
+    from vrgcn.data.tables.dated.times import Times
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,8 @@ class KindSource:
     marked: a feature marks the nodes that the table lacks
     recipe: how the same kind was imported before; None without --like
     keep: readers of the columns that are kept for each node
+    learned: the rows of the table that encoders may learn from
+    split: of the nodes, where no column of the table says it
     """
 
     name: str
@@ -34,6 +43,8 @@ class KindSource:
     marked: bool = False
     recipe: ImportRecipe | None = None
     keep: Sequence[KeptReader] = ()
+    learned: Table | None = None
+    split: NDArray[np.int64] | None = None
 
     @property
     def owner(self) -> str:
@@ -69,6 +80,7 @@ class OpenedTables:
     labelled: the kind that has the labels; None if there are none
     like: whether the features are those of an earlier import
     notes: warnings about what is made of the tables, and what not
+    times: when rows became known; None if no table is dated
     """
 
     spec: ImportSpec
@@ -77,6 +89,7 @@ class OpenedTables:
     labelled: str | None
     like: bool
     notes: Sequence[str] = ()
+    times: Times | None = None
 
     @property
     def named(self) -> bool:

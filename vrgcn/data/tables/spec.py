@@ -15,6 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vrgcn.data.databases.url import Place
+from vrgcn.data.tables.dated.settings import (
+    LAST,
+    DatedColumn,
+    TaskRows,
+    parse_dates,
+    parse_task,
+    with_rows,
+)
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.overrides import Override, parse_fills
 from vrgcn.data.tables.schema import ImportSchema, arrays_of, files_of, parse_schema
@@ -159,10 +167,48 @@ class ImportSpec:
 
     A node averages only over the edges into it. Otherwise an edge counts in both directions."""
 
+    """Group rows: rows with a time of their own, and the dated tables that they may see."""
+    dated: tuple[str, ...] = ()
+    """Columns that say when a row became known, as result.date.
+
+    KIND.COLUMN, or KIND.COLUMN=date:FORMAT such as order.paid=date:%d.%m.%Y. A row of the task sees
+    rows of dated tables up to its own time, and rows of other tables always. A table without a date
+    that names rows of a dated one, such as the lines of orders, has their dates."""
+    rows: tuple[str, ...] = ()
+    """Table of the rows to predict, such as driver=dnf.csv.
+
+    ENTITY=FILE: each row names a node of the kind ENTITY, or one of each of several kinds
+    (user=next.csv item=next.csv), has a time of its own and sees what was known by then."""
+    at: str | None = None
+    """Column of the rows' times.
+
+    COLUMN, or COLUMN=date:FORMAT such as day=date:%d.%m.%Y."""
+    last: tuple[int, ...] = LAST
+    """How many of the last facts a row sees, a relation for each number: 1 is the last fact."""
+    known_after: str | None = None
+    """Time from a row's own time until its target is known, such as 30d: targets of earlier rows
+    are then facts too. None: rows do not see them."""
+    train_until: str | None = None
+    """Last moment of training, such as 2004 or 2004-12-31: rows whose target is known by then are
+    for training. In place of a column `split`."""
+    val_until: str | None = None
+    """Last moment of validation; later rows are for the test."""
+
     @cached_property
     def schema(self) -> ImportSchema:
         """The kinds of nodes and the relations."""
-        return parse_schema(self.nodes, self.edges, self.relation_column, self.rows_as_nodes)
+        nodes, edges = with_rows(self.task_rows, self.nodes, self.edges)
+        return parse_schema(nodes, edges, self.relation_column, self.rows_as_nodes)
+
+    @cached_property
+    def task_rows(self) -> TaskRows | None:
+        """The rows of a task; None if there are none."""
+        return parse_task(self)
+
+    @cached_property
+    def dates(self) -> dict[str, DatedColumn]:
+        """The column of dates of each dated kind."""
+        return parse_dates(self)
 
     def __post_init__(self) -> None:
         self._normalise()
@@ -187,6 +233,7 @@ class ImportSpec:
         check_split_seed(self.split_seed, self.ratio)
         if self.schema.named:
             self._check_named()
+            _ = self.dates
             return
         self._check_columns()
         if self.nodes is None:
@@ -199,11 +246,20 @@ class ImportSpec:
         for name in ("out", "like"):
             object.__setattr__(self, name, _path(name, getattr(self, name)))
         arrays_of(self.features_file)
+        if self.task_rows is not None:
+            self._name_columns_of_rows(self.task_rows.kind)
         if not self.schema.named:
             for name in ("edges", "nodes", "features_file"):
                 object.__setattr__(self, name, _only_file(name, getattr(self, name)))
         for name in ONE_COLUMN:
             object.__setattr__(self, name, _only(name, getattr(self, name), self.schema))
+
+    def _name_columns_of_rows(self, kind: str) -> None:
+        """Labels and the split are columns of the rows of the task, if there are such rows."""
+        own = tuple(c if c.startswith(f"{kind}.") else f"{kind}.{c}" for c in self.label)
+        object.__setattr__(self, "label", own)
+        if self.split is not None and not self.split.startswith(f"{kind}."):
+            object.__setattr__(self, "split", f"{kind}.{self.split}")
 
     def _check_texts(self) -> None:
         """Refuse delimiters, decimals and tasks that do not exist."""

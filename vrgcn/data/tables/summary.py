@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vrgcn.data.tables.dated.edges import EdgesInTime
+from vrgcn.data.tables.dated.sight import Sight
+from vrgcn.data.tables.dated.telling import told_of_times
 from vrgcn.data.tables.nodes import Nodes
 from vrgcn.data.tables.numbers import Numbers
 from vrgcn.data.tables.read_tables import Degrees, ReadKind, ReadRelation
@@ -49,6 +52,7 @@ class RelationCounts:
         if direction does not count
     entries: entries of the adjacency matrix, two for an undirected edge and one for a self-loop
     self_loops: rows that join a node with itself
+    one_way: it has no reverse; late: rows whose edge would lead back in time
     """
 
     name: str
@@ -60,6 +64,8 @@ class RelationCounts:
     self_loops: int
     weighted: bool
     table: str
+    one_way: bool = False
+    late: int = 0
 
     @property
     def edges(self) -> int:
@@ -81,6 +87,7 @@ class ImportSummary:
     sparse: features that are stored sparse
     target: the kind that has the labels; None if there are none
     offers: what might be done with the tables in another way
+    dated: lines that report what is dated, and what the rows of a task see
     """
 
     out: Path
@@ -98,6 +105,7 @@ class ImportSummary:
     target: str | None = None
     warnings: list[str] = field(default_factory=list)
     offers: list[str] = field(default_factory=list)
+    dated: list[str] = field(default_factory=list)
 
     @property
     def nodes(self) -> int:
@@ -191,7 +199,7 @@ class ImportSummary:
                 f"{printable(kind.table)}{isolated}"
             )
         yield ""
-        yield f"{'relation':<{name}} {'edges':>14} {'rows':>9}   each with its reverse"
+        yield f"{'relation':<{name}} {'edges':>14} {'rows':>9}   {self._reverses}"
         order = sorted(self.relations, key=lambda each: -each.edges)
         shown = self.relations if len(order) <= RELATIONS_SHOWN else order[:RELATIONS_SHOWN]
         for relation in shown:
@@ -205,9 +213,19 @@ class ImportSummary:
             yield f"and {counted(len(rest), 'more relation')} with {counted(edges, 'edge')}"
         relations = counted(len(self.relations), "relation")
         yield f"together {self.nodes:,} nodes and {self.edges:,} edges of {relations}"
+        if self.dated:
+            yield ""
+            yield from map(printable, self.dated)
         if self.offers:
             yield ""
             yield from map(printable, self.offers)
+
+    @property
+    def _reverses(self) -> str:
+        one_way = sum(relation.one_way for relation in self.relations)
+        if not one_way:
+            return "each with its reverse"
+        return "one-way" if one_way == len(self.relations) else f"{one_way} are one-way"
 
     def _edge_details(self) -> str:
         """Return words for the rows that are not counted as edges, and for the self-loops."""
@@ -253,6 +271,10 @@ class ImportSummary:
 def _details(relation: RelationCounts) -> str:
     """Return words for the rows that are not counted as edges, and for the self-loops."""
     parts = [printable(relation.table)]
+    if relation.one_way:
+        parts.append("one-way")
+    if relation.late:
+        parts.append(f"{counted(relation.late, 'row')} left out that would lead back in time")
     if relation.duplicates:
         parts.append(f"{counted(relation.duplicates, 'row repeats', 'rows repeat')} another")
     if relation.skipped:
@@ -268,8 +290,13 @@ def summarise(
     relations: Sequence[ReadRelation],
     degrees: Degrees,
     notes: Sequence[str],
+    sight: Sight | None = None,
 ) -> ImportSummary:
-    """Return the summary of an import. notes: warnings from earlier steps"""
+    """Return the summary of an import.
+
+    notes: warnings from earlier steps
+    sight: what the rows of a task see; None if there are none
+    """
     labelled = next((k for k in kinds if k.source.name == source.labelled), None)
     nodes = Nodes(kinds[0].nodes.ids) if labelled is None else labelled.nodes
     isolated = float((degrees.others == 0).mean())
@@ -286,6 +313,7 @@ def summarise(
         target=source.labelled,
         warnings=[*notes, *alike, *warnings(source, kinds, relations, nodes, isolated)],
         offers=list(offers(source)) if source.named else [],
+        dated=list(told_of_times(source, kinds, relations, sight)) if sight is not None else [],
     )
 
 
@@ -309,6 +337,8 @@ def _relation_counts(relation: ReadRelation) -> RelationCounts:
         self_loops=pairs.loops,
         weighted=pairs.weighted,
         table=relation.source.table.name,
+        one_way=relation.one_way,
+        late=relation.pairs.late if isinstance(relation.pairs, EdgesInTime) else 0,
     )
 
 

@@ -142,19 +142,8 @@ def _look_of_texts(sample: ColumnSample) -> Look | None:
     """Describe texts as dates in the format that most of them have; None if there is no such
     format."""
     known = sample.known
-    if not sample.share(r"\d.*\D.*\d"):
-        return None
-    enough = MOSTLY * len(known)
-    if len(known) - len(parse_dates(known, None)[1]) >= enough:
-        return _look(known, None, sample.gaps)
-    rights = {
-        day + hour: len(known) - len(parse_dates(known, day + hour)[1])
-        for day in _DAYS
-        for hour in _HOURS
-    }
-    best = max(rights.values())
-    formats = [format for format, right in rights.items() if right == best]
-    if best < enough:
+    formats = date_formats(known) if sample.share(r"\d.*\D.*\d") else []
+    if not formats:
         return None
     if len(formats) == 1:
         return _look(known, formats[0], sample.gaps)
@@ -165,6 +154,21 @@ def _look_of_texts(sample: ColumnSample) -> Look | None:
         sample.gaps,
         f"holds dates such as {known[0].as_py()!r}: is the day first, or the month? Give {options}",
     )
+
+
+def date_formats(known: pa.Array) -> list[str | None]:
+    """Return the formats that most of some texts have, all equally often; none if they are no
+    dates. None stands for ISO 8601."""
+    enough = MOSTLY * len(known)
+    if len(known) - len(parse_dates(known, None)[1]) >= enough:
+        return [None]
+    rights = {
+        day + hour: len(known) - len(parse_dates(known, day + hour)[1])
+        for day in _DAYS
+        for hour in _HOURS
+    }
+    best = max(rights.values())
+    return [format for format, right in rights.items() if right == best >= enough]
 
 
 def no_date(format: str | None) -> str:

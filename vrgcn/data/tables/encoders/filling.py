@@ -18,14 +18,10 @@ MEDIAN_ROWS = 1 << 18  # the median of a longer column is taken over a sample of
 
 
 class Filling:
-    """Learns the number that fills a column's gaps from its finite numbers.
+    """Learns the number that fills a column's gaps from its finite numbers."""
 
-    expected: False if gaps are to be reported in `notes`
-    """
-
-    def __init__(self, fill: Fill, expected: bool = True) -> None:
+    def __init__(self, fill: Fill) -> None:
         self.fill = fill
-        self.expected = expected
         self.filled = 0
         self._sum, self._count = 0.0, 0
         self._sample = Reservoir(MEDIAN_ROWS, seed=0) if fill.how == "median" else None
@@ -57,7 +53,7 @@ class Filling:
         return self.fill.value or 0.0
 
     def notes(self) -> list[str]:
-        if not self.filled or self.expected:
+        if not self.filled or self.fill.expected:
             return []
         some = counted(self.filled, "missing value")
         return [f"{some}, of which there were none before, filled with {self.fill.value or 0:g}"]
@@ -66,20 +62,20 @@ class Filling:
         """Return the state to store. A column without gaps stores its mean, because a later table
         may have gaps."""
         value = self._mean() if self.fill.how == "error" else self.fill.value
-        how = self.fill.how if self.expected else "error"
+        how = self.fill.how if self.fill.expected else "error"
         return {"how": how, "value": value, "mark": self.fill.mark}
 
     @staticmethod
     def from_state(state: dict[str, Any]) -> Filling:
         surprise = state["how"] == "error"
         how = "constant" if surprise else state["how"]
-        return Filling(Fill(how, state["value"], state["mark"]), expected=not surprise)
+        return Filling(Fill(how, state["value"], state["mark"], expected=not surprise))
 
     def _mean(self) -> float:
         return self._sum / self._count if self._count else 0.0
 
     def __str__(self) -> str:
-        if self.fill.how == "error":
+        if self.fill.how == "error" or not self.fill.expected:
             return ""
         value = "the " + self.fill.how if self.fill.how in ("mean", "median") else str(self.fill)
         return f"; missing: {value}" + (", and a mark" if self.fill.mark else "")

@@ -1,0 +1,71 @@
+"""Edges between dated kinds: each leads from what was known earlier to what became known later.
+
+A relation with a dated end is one-way. A fact names entities, so that its edges are turned: from
+the entity to the fact. Between two dated kinds the direction is the one that keeps more edges; the
+others would lead back in time and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrgcn.data.tables.adjacency import EdgeFile
+from vrgcn.data.tables.dated.times import Times
+from vrgcn.graph.dated import ALWAYS, NEVER, Float64s, Int64s
+
+if TYPE_CHECKING:
+    from vrgcn.data.tables.read_tables import ReadKind
+
+
+class EdgesInTime(EdgeFile):
+    """The edges of a file that lead forward in time; see `EdgeFile`.
+
+    turned: they lead from the targets in the file to its sources
+    late: edges that are left out
+    """
+
+    def __init__(self, pairs: EdgeFile, time: Float64s) -> None:
+        vars(self).update(vars(pairs))
+        self._time = time
+        counts = dict.fromkeys((True, False), 0)
+        for chunk in pairs.chunks():
+            for turned in counts:
+                counts[turned] += int(self._forward(*chunk[:2], turned).sum())
+        self.turned = counts[True] >= counts[False]
+        self.late = self.rows - counts[self.turned]
+        self.rows = counts[self.turned]
+
+    def _forward(self, source: Int64s, target: Int64s, turned: bool) -> NDArray[np.bool_]:
+        first, then = (target, source) if turned else (source, target)
+        return (self._time[first] <= self._time[then]) & (self._time[first] < NEVER)
+
+    def chunks(self) -> Iterator[tuple[Int64s, Int64s, Float64s | None]]:
+        for source, target, weight in super().chunks():
+            keep = self._forward(source, target, self.turned)
+            ends = (target[keep], source[keep]) if self.turned else (source[keep], target[keep])
+            yield *ends, None if weight is None else weight[keep]
+
+
+def node_times(times: Times, kinds: Sequence[ReadKind]) -> Float64s:
+    """(nodes,) the time of each node, as in graph/dated.py. Past targets that no row has are never
+    known, and neither are nodes that only edges name."""
+    found = np.full(sum(len(kind.nodes.ids) for kind in kinds), ALWAYS)
+    for kind in kinds:
+        values = times.values.get(kind.source.name)
+        if values is not None:
+            own = found[kind.start : kind.start + len(kind.nodes.ids)]
+            own[:] = NEVER
+            own[: len(values)] = np.nan_to_num(values, nan=NEVER)
+    return found
+
+
+def forget_unknown_targets(times: Times, kinds: Sequence[ReadKind]) -> None:
+    """Past targets of rows without a label are never known."""
+    if times.rows.past is not None:
+        labels = next(k.nodes.labels for k in kinds if k.source.name == times.rows.kind)
+        if labels is not None:
+            times.values[times.rows.past][~labels.known] = np.nan
