@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -31,20 +33,64 @@ def test_columns_are_the_formulas_of_dense_matrices() -> None:
     graph = small()
     inputs, rows = fit_inputs(Problem.of(graph), 2, tables=True)
     x, (A, P, known) = graph.features.double(), parts(graph)
-    assert inputs.columns == rows.shape[1] == 3 * 6 + 1 + 2 * 4 + 32
+    assert inputs.columns == rows.shape[1] == 3 * 6 + 1 + 2 * 6 + 2 * 4 + 32 + 1
     found = (rows / inputs.scale + inputs.mean).double()
     degree = A.sum(1, keepdim=True)
     wanted = torch.cat([x, P @ x, P @ P @ x, degree.log1p()], dim=1)
     torch.testing.assert_close(found[:, :19], wanted, rtol=1e-4, atol=1e-4)
     PP = P @ P
     PP.fill_diagonal_(0)  # without the way back to a node itself
-    for start, sums in ((19, A @ known), (23, degree * (PP @ known))):
+    for start, sums in ((31, A @ known), (35, degree * (PP @ known))):
         shares = sums[:, :-1] / sums[:, -1:].clamp(min=1e-9)
         torch.testing.assert_close(found[:, start : start + 3], shares, rtol=0, atol=5e-4)
         torch.testing.assert_close(found[:, start + 3], sums[:, -1].log1p(), rtol=0, atol=5e-4)
     S = A / ((1 + degree) * (1 + degree).t()).sqrt()
     values = torch.linalg.svd(S)[1][:8]
-    assert torch.allclose(found[:, 27:35].norm(dim=0) / 240**0.5, values, rtol=0.03)
+    assert torch.allclose(found[:, 39:47].norm(dim=0) / 240**0.5, values, rtol=0.03)
+
+
+def test_soft_extremes_lie_within_the_logarithm_of_the_degree_beside_the_true_ones() -> None:
+    graph = small()
+    graph = Graph(
+        graph.edge_index()[:, 40:], graph.features, graph.labels, train=graph.train, val=graph.val
+    )
+    inputs, rows = fit_inputs(Problem.of(graph), 2, tables=True)
+    assert inputs.extremes == 1
+    found = (rows / inputs.scale + inputs.mean)[:, 19:31]
+    train = graph.features[graph.train]
+    z = ((graph.features - train.mean(0)) / train.std(0, correction=0)).clamp(-5, 5)
+    A = graph.adjacency.to_torch(torch.float64).to_dense() > 0
+    for node in range(240):
+        mine = z[A[node]]
+        high, low = found[node].chunk(2)
+        if not len(mine):
+            assert not found[node].abs().max() > 1e-4
+            continue
+        room = math.log(len(mine)) / 8 + 1e-3
+        assert bool((high >= mine.max(0)[0] - 1e-3).all())
+        assert bool((high <= mine.max(0)[0] + room).all())
+        assert bool((low <= mine.min(0)[0] + 1e-3).all())
+        assert bool((low >= mine.min(0)[0] - room).all())
+
+
+@pytest.mark.parametrize("undirected", [False, True])
+def test_page_ranks_solve_their_equation(undirected: bool) -> None:
+    graph = small()
+    edges = graph.edge_index()[:, :: 1 if undirected else 3]
+    graph = Graph(edges, graph.features, graph.labels, train=graph.train, val=graph.val)
+    inputs, rows = fit_inputs(Problem.of(graph), 2, tables=True)
+    A = graph.adjacency.to_torch(torch.float64).to_dense()
+    shares = A / A.sum(0).clamp(min=1)
+    wanted = torch.linalg.solve(torch.eye(240) - 0.85 * shares, torch.full((240,), 0.15).double())
+    found = (rows / inputs.scale + inputs.mean)[:, -1].double().exp()
+    torch.testing.assert_close(found, wanted, rtol=5e-3, atol=1e-3)
+
+
+def test_extremes_are_taken_of_few_dense_columns(monkeypatch) -> None:
+    assert fit_inputs(Problem.of(small()), 2, tables=False)[0].extremes == 0
+    assert fit_inputs(Problem.of(small(sparse=True)), 2, tables=True)[0].extremes == 0
+    monkeypatch.setattr(module, "_MOST_EXTREMES", 5)
+    assert fit_inputs(Problem.of(small()), 2, tables=True)[0].extremes == 0
 
 
 @pytest.mark.parametrize("loops", [False, True])

@@ -1,14 +1,18 @@
 """`HopInputs`: what trees and perceptrons read of a node, as a few dense columns.
 
     X', P X', P P X', log(1 + degree)   X' are the features, or a projection of wide ones
+    max P X, min P X                    softly, of few features: what averages do not tell
     U                                   the first singular vectors of the adjacency matrix
+    PageRank                            its logarithm
     P Y, P P Y                          shares of classes among labelled neighbours, and theirs
 
 P is the mean over the neighbours. X' of wide sparse features are the first right singular vectors
 of P X, whose columns are weighted by log(nodes / nodes that have the column) and whose rows have
 length 1: rare columns tell more than frequent ones. A node's own label is in none of its columns:
 what P P Y would return of it is subtracted. U and Y are tables whose rows follow their nodes to
-another graph; a new node gets those of its known neighbours.
+another graph; a new node gets those of its known neighbours. So does PageRank, which is
+1 - d + d times the sum of the neighbours' shares. The soft maximum of the standardised features z
+is log(sum of exp(b z)) / b: a sum over neighbours, which can be streamed like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +34,10 @@ if TYPE_CHECKING:
 WIDEST = 128  # feature columns that are taken as they are
 COMPONENTS = 64  # columns that wider ones are projected to
 SPECTRAL = 32  # singular vectors of the adjacency matrix
-INPUTS = ("hops", "components", "spectral", "label_hops", "known")
+INPUTS = ("hops", "components", "extremes", "spectral", "ranks", "label_hops", "known")
+_MOST_EXTREMES = 48  # feature columns of which extremes are taken
+_SHARPNESS, _FAR = 8.0, 5.0  # b above, and the largest z: exp(b z) of it is far from overflow
+_DAMPING, _RANK_STEPS = 0.85, 40
 _MOST_LABELS = 256  # label columns: of more outputs, labels are left out
 _SPARE, _ITERATIONS = 8, 3  # further columns and rounds by which singular vectors are found
 _SPECTRAL_WORK = 2e10  # multiplications for U at most; it is left out of larger graphs
@@ -44,7 +51,8 @@ class HopInputs(nn.Module):
 
     hops: how often neighbours are averaged; 0: a node's own features alone
     components: columns that the features are projected to first; 0: none
-    spectral: columns of U; 0: none; outputs: columns that labels have
+    extremes: 1: with soft maxima and minima of the neighbours' features; 0: without
+    spectral: columns of U; 0: none; outputs: columns that labels have; ranks: 1: with PageRank
     label_hops: 2: P Y and P P Y; 1: P Y alone; 0: no labels
     known: nodes of the graph that it was fitted on
     """
@@ -52,6 +60,8 @@ class HopInputs(nn.Module):
     propagation = "adjacency"
     weights: Tensor
     projection: Tensor
+    centre: Tensor
+    spread: Tensor
     mean: Tensor
     scale: Tensor
 
@@ -62,23 +72,33 @@ class HopInputs(nn.Module):
         *,
         hops: int,
         components: int = 0,
+        extremes: int = 0,
         spectral: int = 0,
+        ranks: int = 0,
         label_hops: int = 0,
         known: int = 0,
     ) -> None:
         super().__init__()
         self.hops, self.components, self.spectral = hops, components, spectral
+        self.extremes, self.ranks = extremes, ranks
         self.label_hops, self.known = label_hops, known
         self.wide = outputs + 1
-        narrow = (components or in_features) * (hops + 1) + bool(hops)
-        self.columns = narrow + spectral + label_hops * self.wide
+        # How many columns there are of each kind.
+        self.sizes = [components or in_features] * (hops + 1) + [1] * bool(hops)
+        self.sizes += [in_features] * 2 * extremes
+        self.sizes += [self.wide] * label_hops + [spectral] * bool(spectral) + [1] * ranks
+        self.columns = sum(self.sizes)
         if components:
             make_tensor(self, "weights", in_features)
             make_tensor(self, "projection", in_features, components)
+        if extremes:
+            make_tensor(self, "centre", in_features)
+            make_tensor(self, "spread", in_features)
         make_tensor(self, "mean", self.columns)
         make_tensor(self, "scale", self.columns)
-        # Labels, a mark of known ones; means of both over neighbours, 1 / degree; rows of U.
-        self.width = self.wide * label_hops + (label_hops == 2) + spectral
+        # Labels, a mark of known ones; means of both over neighbours, 1 / degree; rows of U; shares
+        # of PageRank.
+        self.width = self.wide * label_hops + (label_hops == 2) + spectral + ranks
         if self.width:
             self.table = NodeTable(torch.zeros(known, self.width), learned=False)
 
@@ -91,15 +111,33 @@ class HopInputs(nn.Module):
         return (self.unscaled(x, propagate) - self.mean) * self.scale
 
     def unscaled(self, x: Tensor, propagate: Any) -> Tensor:
-        blocks, degree = [self.narrow(x)], None
-        for _ in range(self.hops):
-            mean, degree = mean_and_degree(blocks[-1], propagate)
+        blocks, degree, extremes = [self.narrow(x)], None, None
+        for hop in range(self.hops):
+            width = blocks[-1].shape[1]
+            h = self._with_powers(blocks[-1]) if self.extremes and not hop else blocks[-1]
+            mean, degree = mean_and_degree(h, propagate)
+            if mean.shape[1] > width:
+                mean, extremes = mean[:, :width], self._extremes(mean[:, width:], degree)
             blocks = [*(block[: len(mean)] for block in blocks), mean]
         if degree is not None:
             blocks.append(degree.log1p())
+            if extremes is not None:
+                blocks.append(extremes[: len(degree)])
             if self.width:
                 blocks += self._of_tables(propagate, degree)
         return torch.cat(blocks, dim=1)
+
+    def _with_powers(self, x: Tensor) -> Tensor:
+        """[x, exp(b z), exp(-b z)]"""
+        z = ((x - self.centre) * self.spread).clamp(-_FAR, _FAR) * _SHARPNESS
+        return torch.cat([x, z.exp(), (-z).exp()], dim=1)
+
+    def _extremes(self, means: Tensor, degree: Tensor) -> Tensor:
+        """The soft maxima and minima, from means of powers: (rows, 2 features); 0 without
+        neighbours."""
+        sums = (means * degree).clamp(min=_LEAST).log() / _SHARPNESS
+        high, low = sums.chunk(2, dim=1)
+        return torch.where(degree > 0, torch.cat([high, -low], dim=1), 0)
 
     def narrow(self, x: Tensor) -> Tensor:
         """The features, dense and few: (rows, components)."""
@@ -117,8 +155,11 @@ class HopInputs(nn.Module):
             own = rows[propagate.nodes][:, :wide]
             back = sums[:, 2 * wide : 2 * wide + 1]  # of 1 / degree
             blocks.append(_shares(sums[:, wide : 2 * wide] - back * own))
+        end = self.width - self.ranks
         if self.spectral:
-            blocks.append(sums[:, -self.spectral :] * (1 + degree).rsqrt())
+            blocks.append(sums[:, end - self.spectral : end] * (1 + degree).rsqrt())
+        if self.ranks:
+            blocks.append((1 - _DAMPING + _DAMPING * sums[:, end:]).log())
         return blocks
 
 
@@ -146,36 +187,44 @@ def _fit(problem: Problem, hops: int, tables: bool) -> tuple[HopInputs, Tensor]:
     weights, projection = problem.once(
         ("projection", hops > 0), lambda: _projection(problem, hops) if wide else (None, None)
     )
-    hops_of_labels = spectral = 0
+    hops_of_labels = spectral = ranks = 0
     if tables and hops:
+        ranks = 1
         hops_of_labels = _label_hops(problem)
         work = graph.num_edges * SPECTRAL * (2 * _ITERATIONS + 1)
         spectral = min(SPECTRAL, graph.num_nodes) if work <= _SPECTRAL_WORK else 0
-    some = bool(hops_of_labels or spectral)
+    some = bool(hops_of_labels or spectral or ranks)
+    few = graph.num_features <= _MOST_EXTREMES and is_dense(graph.features)
     inputs = HopInputs(
         graph.num_features,
         problem.outputs,
         hops=hops,
         components=0 if projection is None else projection.shape[1],
+        extremes=int(tables and few and hops > 0 and graph.num_features > 0),
         spectral=spectral,
+        ranks=ranks,
         label_hops=hops_of_labels,
         known=graph.num_nodes if some else 0,
     )
     if weights is not None and projection is not None:
         inputs.weights.data, inputs.projection.data = weights, projection
+    if inputs.extremes:
+        own = graph.features[graph.train].double()
+        inputs.centre.data = own.mean(0).to(graph.dtype)
+        inputs.spread.data = (1 / own.std(0, correction=0).clamp(min=1e-6)).to(graph.dtype)
     if some:
-        inputs.table.set(_table(problem, hops_of_labels, spectral))
+        inputs.table.set(_table(problem, hops_of_labels, spectral, ranks))
     with torch.no_grad():
         rows = inputs.unscaled(graph.features.to(graph.dtype), problem.propagate)
         train = rows[graph.train].double()
         mean = train.mean(0)
         # A block has one scale: its columns keep their sizes relative to each other.
-        narrow = inputs.components or graph.num_features
-        sizes = [narrow] * (hops + 1) + [1] * bool(hops)
-        sizes += [problem.outputs + 1] * hops_of_labels + [spectral] * bool(spectral)
         lengths = (train - mean).square().mean(0)
         scale = torch.cat(
-            [part.mean().sqrt().clamp(min=1e-6).expand(len(part)) for part in lengths.split(sizes)]
+            [
+                part.mean().sqrt().clamp(min=1e-6).expand(len(part))
+                for part in lengths.split(inputs.sizes)
+            ]
         )
         inputs.mean.data, inputs.scale.data = mean.to(rows), (1 / scale).to(rows)
         return inputs, (rows - inputs.mean) * inputs.scale
@@ -191,7 +240,7 @@ def _label_hops(problem: Problem) -> int:
     return 2 if both and is_symmetric(A) else 1
 
 
-def _table(problem: Problem, label_hops: int, spectral: int) -> Tensor:
+def _table(problem: Problem, label_hops: int, spectral: int, ranks: int) -> Tensor:
     graph = problem.graph
     parts = []
     if label_hops:
@@ -204,7 +253,21 @@ def _table(problem: Problem, label_hops: int, spectral: int) -> Tensor:
             parts += [means, torch.where(degree > 0, 1 / degree.clamp(min=_LEAST), 0)]
     if spectral:
         parts.append(problem.once(("spectral",), lambda: _spectral(problem, spectral)))
+    if ranks:
+        parts.append(page_rank_shares(problem))
     return torch.cat(parts, dim=1)
+
+
+def page_rank_shares(problem: Problem) -> Tensor:
+    """(nodes, 1): PageRank of each node, of mean about 1, over the number of nodes that have it as
+    a neighbour: what each of them gets of it."""
+    P = problem.propagate
+    ones = torch.ones(problem.graph.num_nodes, 1, dtype=problem.graph.dtype)
+    readers = P.others.transposed @ ones
+    share, rank = torch.where(readers > 0, 1 / readers.clamp(min=_LEAST), 0), ones
+    for _ in range(_RANK_STEPS):
+        rank = 1 - _DAMPING + _DAMPING * P.table(rank * share)
+    return rank * share
 
 
 def _spectral(problem: Problem, count: int) -> Tensor:
