@@ -52,7 +52,7 @@ settings.register_profile(
 settings.load_profile("same")
 
 # Variables that pytest sets, or a library when it is first imported.
-_OF_LIBRARIES = ("PYTEST_", "KMP_", "TORCHINDUCTOR_")
+_OF_LIBRARIES = ("PYTEST_", "KMP_", "TORCHINDUCTOR_", "_RJEM_")  # the last: polars, for DuckDB
 
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

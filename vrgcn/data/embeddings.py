@@ -53,7 +53,7 @@ class _Columns:
 
     def __init__(self, ids: IdColumns, width: int) -> None:
         self._ids = ids
-        numbers = [(f"e_{place}", pa.float32()) for place in range(width)]
+        numbers = [(f"e_{index}", pa.float32()) for index in range(width)]
         self.schema = pa.schema([*ids.fields, *numbers])
 
     def batch(self, nodes: Tensor, outputs: Tensor) -> pa.RecordBatch:

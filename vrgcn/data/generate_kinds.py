@@ -193,7 +193,7 @@ def _write_tables(store: Store, folder: Path, suffix: str, tell: Tell) -> int:
             for piece in store.features(kind):
                 rows = slice(start, start + len(piece))
                 columns: dict[str, Any] = {"id": np.arange(rows.start, rows.stop) + 1}
-                columns |= {f"f{place}": column for place, column in enumerate(piece.T)}
+                columns |= {f"f{index}": column for index, column in enumerate(piece.T)}
                 if kind == USER:
                     columns |= {"class": store.classes(USER)[rows], "split": split[rows]}
                 table.write(columns)

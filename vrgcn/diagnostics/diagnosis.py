@@ -243,6 +243,6 @@ def _columns(h: Tensor, seed: int) -> Tensor:
 
 def _against(moments: Moments, exact: Moments, calls: range, gradients: Gradients) -> Measured:
     *layers, outputs = (
-        deviation(moments.part(place), exact.part(place)) for place in range(len(moments.mean))
+        deviation(moments.part(index), exact.part(index)) for index in range(len(moments.mean))
     )
     return Measured(dict(zip(calls, layers, strict=True)), outputs, gradients)

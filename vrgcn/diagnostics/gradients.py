@@ -136,12 +136,12 @@ def _against(estimated: _Found, exact: _Found, names: list[str], trained: int) -
         )
 
     layers: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        layers.setdefault(layer_of(name), []).append(place)
+    for index, name in enumerate(names):
+        layers.setdefault(layer_of(name), []).append(index)
     return Gradients(
         of(list(range(len(names)))),
         {layer: of(places) for layer, places in layers.items()},
-        {name: of([place]) for place, name in enumerate(names)},
+        {name: of([index]) for index, name in enumerate(names)},
         trained,
         known=any(bool(mean.any()) for mean in exact.estimate.mean),
     )
@@ -151,7 +151,7 @@ def layer_of(parameter: str) -> str:
     """Return the module that counts as a parameter's layer: the first with a number, such as
     layers.1 of layers.1.linears.0.weight; otherwise the outermost."""
     parts = parameter.split(".")
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part.isdecimal():
-            return ".".join(parts[: place + 1])
+            return ".".join(parts[: index + 1])
     return parts[0]

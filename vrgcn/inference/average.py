@@ -101,10 +101,10 @@ class Average(SavedModel):
     def written(self, folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         entries: list[dict[str, Any]] = []
         tensors: dict[str, Tensor] = {}
-        for place, (name, (weight, member)) in enumerate(self.parts.items()):
+        for index, (name, (weight, member)) in enumerate(self.parts.items()):
             stages, held = written_chain(member, folder)
             entries.append({"name": name, "weight": weight, "stages": stages})
-            tensors |= {f"{place}.{own}": tensor for own, tensor in held.items()}
+            tensors |= {f"{index}.{own}": tensor for own, tensor in held.items()}
         # Relative: both may be moved together.
         best = None if self.best is None else os.path.relpath(self.best, folder)
         return {"best": best, "members": entries}, tensors

@@ -136,7 +136,7 @@ class SavedModel:
 
     def before(self, kind: type[Stage]) -> Self:
         """The chain as it is before its first stage of a kind; all of it if it has none."""
-        places = [place for place, stage in enumerate(self.stages) if isinstance(stage, kind)]
+        places = [index for index, stage in enumerate(self.stages) if isinstance(stage, kind)]
         return replace(self, stages=self.stages[: places[0]]) if places else self
 
     @property

@@ -70,9 +70,9 @@ def written_chain(
     settings, tensors = saved.written(folder)
     entries = [{_NAME: saved.name, **settings}]
     held = {f"0.{name}": tensor for name, tensor in tensors.items()}
-    for place, stage in enumerate(saved.stages, start=1):
+    for index, stage in enumerate(saved.stages, start=1):
         entries.append({_NAME: stage.name, **stage.settings})
-        held |= {f"{place}.{name}": tensor for name, tensor in stage.tensors.items()}
+        held |= {f"{index}.{name}": tensor for name, tensor in stage.tensors.items()}
     return entries, held
 
 

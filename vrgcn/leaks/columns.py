@@ -94,17 +94,17 @@ def dense_features(graph: Graph, kind: str | None, nodes: Tensor) -> Iterator[De
         titles = titles_of(graph, span)
         table = values.to_dense().double().numpy()
         yield from _coded(titles, table)
-        for place, title in enumerate(titles):
-            yield DenseFeature(title, user_column(title), table[:, place])
+        for index, title in enumerate(titles):
+            yield DenseFeature(title, user_column(title), table[:, index])
 
 
 def _coded(titles: list[str], table: NDArray[np.float64]) -> Iterator[DenseFeature]:
     """Categories as one code: neighbouring features COLUMN=VALUE of which a node has one at
     most."""
     groups: dict[str, list[int]] = {}
-    for place, title in enumerate(titles):
+    for index, title in enumerate(titles):
         if "=" in title:
-            groups.setdefault(user_column(title), []).append(place)
+            groups.setdefault(user_column(title), []).append(index)
     for column, places in groups.items():
         own = table[:, places] != table[:, places].min(0)
         if 1 < len(places) <= BINS and own.sum(1).max(initial=0) <= 1:

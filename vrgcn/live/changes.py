@@ -107,7 +107,7 @@ def checked(changes: Any) -> list[Change]:
         changes = [changes]
     if not isinstance(changes, list | tuple):
         raise TypeError(f"changes must be a list of changes, not {type(changes).__name__}")
-    return [_checked(change, f"change {place}") for place, change in enumerate(changes)]
+    return [_checked(change, f"change {index}") for index, change in enumerate(changes)]
 
 
 def _checked(change: Any, where: str) -> Change:

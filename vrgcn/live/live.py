@@ -331,8 +331,8 @@ class Live:
             gone = {key for of, key in resolved.removed if of == kind}
             key = self._world.ids[kind].index.key
             slots = []
-            for place, node in enumerate(nodes):
-                with within("ids", place):
+            for index, node in enumerate(nodes):
+                with within("ids", index):
                     if key(node) in gone and key(node) not in new:
                         raise UnknownNodeError(f"there would be no node {node!r}")
                     slot = new.get(key(node))

@@ -51,13 +51,13 @@ def neighbours_of(world: World, slot: int, kind: str, most: int) -> list[dict[st
             if mine != kind:
                 continue
             columns, weights = half.rows.row(slot)
-            for place, other in enumerate(columns[:most].tolist()):
+            for index, other in enumerate(columns[:most].tolist()):
                 neighbours.append(
                     {
                         "relation": title or None,
                         "kind": theirs or None,
                         "id": world.ids[theirs].id(other),
-                        "weight": 1.0 if weights is None else float(weights[place]),
+                        "weight": 1.0 if weights is None else float(weights[index]),
                     }
                 )
     return neighbours

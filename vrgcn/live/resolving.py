@@ -152,10 +152,10 @@ class Resolver:
             ADD_EDGES: self._add_edges,
             REMOVE_EDGES: self._remove_edges,
         }
-        for place, change in enumerate(changes):
+        for index, change in enumerate(changes):
             name = change["change"]
-            what = name if len(changes) == 1 else f"change {place} ({name})"
-            with within(place):
+            what = name if len(changes) == 1 else f"change {index} ({name})"
+            with within(index):
                 steps[name](change, what)
         self._refuse_empty_kinds()
         self._drop_what_stays()
@@ -165,7 +165,7 @@ class Resolver:
         kind = self._kind(change["kind"], what)
         self._refuse_frozen(kind, what)
         rows, encoder = change["rows"], self._known.features[kind]
-        keys = [self._new_key(kind, row, place, what) for place, row in enumerate(rows)]
+        keys = [self._new_key(kind, row, index, what) for index, row in enumerate(rows)]
         with within("rows"):
             values = encoder.encode(rows, keys, what) if rows else np.empty((0, 0))
         for key, row in zip(keys, values, strict=True):
@@ -209,19 +209,19 @@ class Resolver:
         kind = self._kind(change["kind"], what)
         self._refuse_frozen(kind, what)
         encoder = self._known.features[kind]
-        for place, row in enumerate(change["rows"]):
+        for index, row in enumerate(change["rows"]):
             given = row.get(encoder.id, row.get("id"))
-            at = ("rows", place, encoder.id)
+            at = ("rows", index, encoder.id)
             if given is None:
                 raise RefusedError(
-                    f"{what}: row {place} has no {encoder.id!r}: say which node", *at
+                    f"{what}: row {index} has no {encoder.id!r}: say which node", *at
                 )
             if row.get("id", given) != given:
-                raise RefusedError(f"{what}: row {place} names two nodes by its two ids", *at)
+                raise RefusedError(f"{what}: row {index} names two nodes by its two ids", *at)
             with within(*at):
-                slot = self._there(kind, given, f"{what}: row {place}")
+                slot = self._there(kind, given, f"{what}: row {index}")
             named = {key: value for key, value in row.items() if key not in (encoder.id, "id")}
-            with within("rows", place):
+            with within("rows", index):
                 columns, values = encoder.encode_part(named, given, what)
             before = self._found.features.get(slot)
             after = (self._known.raw(slot) if before is None else before).copy()
@@ -230,9 +230,9 @@ class Resolver:
 
     def _remove_nodes(self, change: Change, what: str) -> None:
         kind = self._kind(change["kind"], what)
-        for place, given in enumerate(change["ids"]):
-            with within("ids", place):
-                slot = self._there(kind, given, f"{what}: id {place}")
+        for index, given in enumerate(change["ids"]):
+            with within("ids", index):
+                slot = self._there(kind, given, f"{what}: id {index}")
             key = self._known.ids[kind].index.key(given)
             assert key is not None
             self._now[kind, key] = None
@@ -304,21 +304,21 @@ class Resolver:
         if relation.frozen:
             raise RefusedError(f"{what}: {relation.frozen}")
         pairs = []
-        for place, row in enumerate(change["rows"]):
-            where = f"{what}: row {place}"
+        for index, row in enumerate(change["rows"]):
+            where = f"{what}: row {index}"
             names = relation.columns
             kinds = relation.source, relation.target
             if reverse:  # "source" is that of the relation that is named
                 ends = [tuple(_OTHER_END.get(name, name) for name in end) for end in names]
                 names, kinds = (ends[1], ends[0], names[2]), kinds[::-1]
-            with within("rows", place):
+            with within("rows", index):
                 source, target = (
                     self._end(row, kind, names[end], ("source", "target")[end], where)
                     for end, kind in enumerate(kinds)
                 )
                 pair = (source, target) if reverse else (target, source)
                 weight = self._given_weight(row, relation, where) if weights else 1.0
-            pairs.append((pair, weight, place))
+            pairs.append((pair, weight, index))
         return pairs
 
     def _end(

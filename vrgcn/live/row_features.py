@@ -57,23 +57,23 @@ class NumberRows:
     def __init__(self, width: int, names: list[str] | None) -> None:
         self.width = width
         self.names = names
-        self._place = {name: place for place, name in enumerate(names or ())}
+        self._place = {name: index for index, name in enumerate(names or ())}
 
     def encode(self, rows: Sequence[Row], names: Sequence[Any], what: str) -> Numbers:
         numbers = np.zeros((len(rows), self.width))
-        for place, (row, name) in enumerate(zip(rows, names, strict=True)):
+        for index, (row, name) in enumerate(zip(rows, names, strict=True)):
             if not self.width and FEATURES not in row:
                 continue
-            with within(place):
+            with within(index):
                 columns, values = self.encode_part(row, name, what)
             if len(columns) < self.width:
                 lacking = next(n for n in self._place if n not in row)
                 raise RefusedError(
                     f"{what}: row {name!r} lacks {self.width - len(columns)} of the {self.width} "
                     f"feature columns, first: {lacking!r}",
-                    *(place, lacking),
+                    *(index, lacking),
                 )
-            numbers[place, columns] = values
+            numbers[index, columns] = values
         return numbers
 
     def encode_part(self, row: Row, name: Any, what: str) -> Part:
@@ -99,8 +99,8 @@ class NumberRows:
         return places, self._numbers(keys, [row[key] for key in keys], name, what)
 
     def columns_of(self) -> dict[str, NDArray[np.int64]]:
-        names = self.names or [str(place) for place in range(self.width)]
-        return {name: np.array([place]) for place, name in enumerate(names)}
+        names = self.names or [str(index) for index in range(self.width)]
+        return {name: np.array([index]) for index, name in enumerate(names)}
 
     def _numbers(self, keys: list[Any], values: Sequence[Any], name: Any, what: str) -> Numbers:
         with suppress(ValueError, TypeError):  # most rows are right, and may be long
@@ -108,9 +108,9 @@ class NumberRows:
             if array.dtype.kind in "iufb" and array.ndim == 1 and np.isfinite(array).all():
                 return array.astype(np.float64)
         numbers = np.empty(len(values))
-        for place, (key, value) in enumerate(zip(keys, values, strict=True)):
+        for index, (key, value) in enumerate(zip(keys, values, strict=True)):
             if isinstance(value, bool | int | float) and abs(value) < inf:
-                numbers[place] = value
+                numbers[index] = value
                 continue
             raise RefusedError(
                 f"{what}: feature {key!r} of row {name!r} must be a finite number, not {value!r}",

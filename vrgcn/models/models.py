@@ -214,18 +214,18 @@ class GraphModel(nn.Module):
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         features, seen = x, list[Tensor]()
-        for place, layer in enumerate(self.layers):
+        for index, layer in enumerate(self.layers):
             assert isinstance(layer, Dense)
             given = x
-            if place == 0 and self.transform_first:
+            if index == 0 and self.transform_first:
                 y = self._transformed(x, layer, propagate)
-                added = self._of_tables(place, propagate)
+                added = self._of_tables(index, propagate)
                 x = layer.after_first(y if added is None else y + added)
             else:
                 given = self.dropout(x) if self.order == "before" else x
                 gathered = self.gather(given, propagate)
-                x = layer(gathered, self._of_tables(place, propagate))
-            if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
+                x = layer(gathered, self._of_tables(index, propagate))
+            if self.skip and index > 0 and (self.head is not None or layer is not self.layers[-1]):
                 x = x + propagate.own(given)
             seen.append(x)
         if self.head is not None:
@@ -378,10 +378,10 @@ class Residual(GraphModel):
 
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         h = self.dropout(self.activation(self.first(x)))
-        for place, layer in enumerate(self.layers):
-            gathered = propagate.beside(self.norms[place](h))
+        for index, layer in enumerate(self.layers):
+            gathered = propagate.beside(self.norms[index](h))
             added = None
-            if place == 0 and self.learned is not None:
+            if index == 0 and self.learned is not None:
                 added = self._of_learned(self.learned, propagate)
             h = h[: gathered.shape[0]] + self.dropout(layer(gathered, added))
         assert self.head is not None

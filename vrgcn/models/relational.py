@@ -236,14 +236,14 @@ class RelationalModel(nn.Module):
     def forward(self, x: Tensor, propagate: Any) -> Tensor:
         seen: list[Tensor] = []
         h = x if len(self.layers) else self.dropout(self._with_rows(x, propagate))
-        for place, layer in enumerate(self.layers):
-            if place == 0:
+        for index, layer in enumerate(self.layers):
+            if index == 0:
                 own, averages = self._entrance(x, propagate)
             else:
-                averages = [propagate.reached(h, over) for over in self.used[place]]
+                averages = [propagate.reached(h, over) for over in self.used[index]]
                 own = propagate.own(h) if averages else h
             h = layer(own, self._places(own, propagate), averages)
-            if self.skip and place > 0 and (self.head is not None or layer is not self.layers[-1]):
+            if self.skip and index > 0 and (self.head is not None or layer is not self.layers[-1]):
                 h = h + own
             seen.append(h)
         if self.head is not None:

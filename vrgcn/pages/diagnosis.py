@@ -141,8 +141,8 @@ def print_diagnosis(diagnosis: Diagnosis, advice: list[Advice]) -> None:
 def _table(diagnosis: Diagnosis) -> Table:
     table = text_table("distance from the exact algorithm, relative", ("", *COLUMNS), (), names=2)
     for name, deviations in quantities(diagnosis).items():
-        for place, row in enumerate(rows(deviations)):
-            table.add_row("" if place else name, *row)
+        for index, row in enumerate(rows(deviations)):
+            table.add_row("" if index else name, *row)
         table.add_section()
     return table
 

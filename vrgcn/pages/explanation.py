@@ -147,11 +147,11 @@ def draw_effects(explanations: Sequence[Explanation]) -> Any:
     )
     for axes, explanation in zip(grid, explanations, strict=True):
         named = sorts(explanation)
-        for place, one in enumerate(axes):
-            if place >= len(named):
+        for index, one in enumerate(axes):
+            if index >= len(named):
                 one.set_visible(False)
                 continue
-            name, effects = named[place]
+            name, effects = named[index]
             shown = effects.effects[:_SHOWN][::-1]
             places = range(len(shown))
             colours = [_LESS if effect.change < 0 else _MORE for effect in shown]

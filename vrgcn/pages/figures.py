@@ -95,7 +95,7 @@ def class_scores_figure(scores: ClassScores, classes: list[str], title: str) -> 
     classes = [classes[i] for i in chosen]
     figure = Figure(figsize=(min(max(6.0, 0.3 * len(classes) + 2), 24), 4), layout="constrained")
     axes = figure.subplots()
-    places = [float(place) for place in range(len(classes))]
+    places = [float(index) for index in range(len(classes))]
     axes.bar([p - 0.2 for p in places], precision.nan_to_num().tolist(), 0.4, label="precision")
     axes.bar([p + 0.2 for p in places], recall.nan_to_num().tolist(), 0.4, label="recall")
     axes.set(ylim=(0, 1), title=picture_text(title), xlabel="class")

@@ -109,8 +109,8 @@ def _check_list(values: list[Any], schema: Schema, path: tuple[str | int, ...]) 
         types = schema["items"].get("type", ())
         if "number" in types and min(values) >= -(2**63) and max(values) < 2**63:
             return
-    for place, value in enumerate(values):
-        check(value, schema["items"], *path, place)
+    for index, value in enumerate(values):
+        check(value, schema["items"], *path, index)
 
 
 def _check_object(value: dict[str, Any], schema: Schema, path: tuple[str | int, ...]) -> None:

@@ -138,8 +138,8 @@ class Sqlite:
             )
             length = "+".join(f"ifnull(length(CAST({quoted(name)} AS BLOB)),0)" for name in some)
             [row] = self._fetched(f"SELECT {names}, max({length}) FROM {inside(query)}")
-            for place, name in enumerate(some):
-                text, real, blob = row[3 * place : 3 * place + 3]
+            for index, name in enumerate(some):
+                text, real, blob = row[3 * index : 3 * index + 3]
                 kinds[name] = "TEXT" if text else "BLOB" if blob else "REAL" if real else "INTEGER"
             most += row[-1] or 0
         return kinds, most

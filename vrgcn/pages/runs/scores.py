@@ -126,7 +126,7 @@ class RunScorer:
             metrics = [METRICS[name] for name in task.metrics]
             scores = {m: m.compute(outputs, truth) for m in metrics}
             return RunNumbers(total, count, scores, trust=trust)
-        classes = run.saved.classes or [str(place) for place in range(outputs.shape[1])]
+        classes = run.saved.classes or [str(index) for index in range(outputs.shape[1])]
         matrix = None if task.several else confusion(outputs, truth)
         by_class = class_scores(outputs, truth)
         return RunClasses(total, count, classes, by_class, matrix, trust=trust)
