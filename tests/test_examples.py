@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import json
 import re
 import runpy
 import shutil
@@ -17,6 +19,8 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 from tests.waiting import LONG
+from vrgcn.cli import COMMANDS
+from vrgcn.cli.parsing import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -70,11 +74,51 @@ def test_a_model_of_pyg_is_trained_as_it_is(run):
     assert "basic_gnn.GraphSAGE has loaded the weights" in out
 
 
+def test_from_a_shops_database_products_are_recommended_with_simple_rules_beside(run):
+    out = run("recommendations.py")
+    assert "380 nodes, 3,621 purchases" in out
+    ours, popular, ease = (
+        number(rf"(?m)^{name} +NDCG@20 ([\d.]+)", out)
+        for name in ("the model", "popularity", "EASE")
+    )
+    assert ours > popular + 0.1
+    assert ease > popular
+    assert re.search(r"(?m)^\d +14 +\d+ +3 ", out)  # the third product for customer 14
+
+
+@pytest.mark.soak
+def test_a_script_of_pyg_ends_no_worse_after_fewer_computed_nodes(run):
+    out = run("pyg_before_after.py")
+    before, after = (
+        number(rf"{when}: .*test accuracy ([\d.]+)", out) for when in ("before", "after")
+    )
+    assert after > before - 0.02
+    assert after > 0.8
+
+
 def test_a_loop_of_ones_own_learns(run):
     out = run("own_loop.py")
     # An MLP, which sees no neighbours, reaches 0.68 on this graph.
     assert number(r"test accuracy ([\d.]+)", out) > 0.85
     assert "embeddings of two nodes: (2, 64)" in out
+
+
+def test_the_container_and_the_unit_call_serve_as_it_is():
+    """Neither is built here: their commands are parsed."""
+    docker = (EXAMPLES / "serve" / "Dockerfile").read_text(encoding="utf-8")
+    words = re.findall(r"(?m)^([A-Z]+) ", docker)
+    assert set(words) <= {"FROM", "COPY", "ARG", "RUN", "USER", "EXPOSE", "ENTRYPOINT"}
+    assert (ROOT / "constraints.txt").is_file()
+    contained = json.loads(docker.partition("ENTRYPOINT ")[2])
+    unit = configparser.ConfigParser(strict=True)
+    unit.optionxform = str
+    unit.read(EXAMPLES / "serve" / "vrgcn.service", encoding="utf-8")
+    started = unit["Service"]["ExecStart"].split()
+    for program, command, *flags in (contained, started):
+        assert (Path(program).name, command) == ("vrgcn", "serve")
+        options = parse(COMMANDS["serve"].options, flags)
+        assert options.port == 8000
+    assert unit["Service"]["ReadWritePaths"] in started
 
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:

@@ -96,7 +96,7 @@ def test_the_overview_and_the_help_have_the_command(vrgcn) -> None:
 def test_mistakes_are_reported_as_for_any_command(vrgcn) -> None:
     assert vrgcn("cuont")[2].endswith("did you mean vrgcn count?\n")
     for words, code, error in (
-        (("count",), 2, "vrgcn count: error: still needed: FILE (The file)"),
+        (("count",), 2, "vrgcn count: error: missing: FILE (the file)"),
         (("count", "x", "--evry", 2), 2, "there is no option --evry; did you mean --every?"),
         (("count", "x", "--every", 0), 2, "--every must be at least 1, not 0"),
         (("count", "nowhere"), 1, "vrgcn: error: FILE: there is no file nowhere"),

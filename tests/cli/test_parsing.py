@@ -156,7 +156,7 @@ def test_what_is_needed_is_named() -> None:
         ("report nowhere", 1, "there is no run folder nowhere"),
         ("import --edges full --out o", 1, "--edges: full is a folder; name a file"),
         ("import --edges no.csv --out o", 1, "--edges: there is no file no.csv"),
-        ("import --edges file", 2, "still needed: --out PATH"),
+        ("import --edges file", 2, "missing: --out PATH (folder to write the graph to)"),
         ("import file --out o", 2, "everything here has a flag, such as --edges PATH ... --out"),
         ("import --edges file --out full", 1, "--out: full exists already; choose another folder"),
         ("import --edges file --out o --like file", 1, "--like: file is a file, not the folder of"),

@@ -16,7 +16,7 @@ from tests.messages import refused
 from vrgcn import Graph, GraphSAGE, Live, predictions
 from vrgcn.data.any_frame import is_frame, library_of, read_frame
 
-try:  # here, not in a test: polars sets a variable of the environment when it is imported
+try:
     import polars
 except ImportError:  # an extra
     polars = None  # type: ignore[assignment]

@@ -11,7 +11,7 @@ import pandas
 import pyarrow as pa
 import pytest
 
-try:  # here, not in a test: what MLflow imports sets variables of the environment
+try:
     import mlflow.pyfunc
 except ImportError:  # an extra, which is not in constraints.txt
     mlflow = None  # type: ignore[assignment]

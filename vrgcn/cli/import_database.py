@@ -31,11 +31,18 @@ def print_proposal(url: TableUrl, out: Path | None) -> None:
     if proposal.notes:
         print()
     folder = out or Path("graphs") / _name(url)
-    print(printable(_command(proposal.settings(url) | {"out": [str(folder)]}), keep="\n"))
+    settings = proposal.settings(url)
+    print(printable(_command(settings | {"out": [str(folder)]}), keep="\n"))
     print(
         "\nTo predict a column of a kind, add --label KIND.COLUMN and a split, such as "
         "--ratio 0.6 0.2 0.2."
     )
+    relations = [text.partition("=")[0] for text in settings.get("edges", ())]
+    if relations:
+        print(
+            "To recommend, or to predict who is linked to whom, import it as it is, then: vrgcn "
+            f"train {quote(str(folder))} --predict {quote(relations[-1])}"
+        )
 
 
 def _command(settings: Mapping[str, Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ from typing import Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file, check_new
 from vrgcn.cli.flags import FileWord, Positional, Repeated, field_texts
+from vrgcn.cli.parsing import missing_text
 from vrgcn.data.databases.url import TableUrl, is_url
 from vrgcn.data.sources import check_graph
 from vrgcn.data.tables.schema import files_of
@@ -67,11 +68,10 @@ class ImportOptions(ImportSpec, Options):
         if self.database is not None:
             self._check_alone(self.database)
             return
-        missing = [("edges", "--edges PATH ..."), ("out", "--out PATH")]
-        missing = [(name, flag) for name, flag in missing if not getattr(self, name)]
+        needed = (("edges", "PATH ..."), ("out", "PATH"))
+        missing = [(name, value) for name, value in needed if not getattr(self, name)]
         if missing:
-            told = "; ".join(f"{flag} ({_TEXTS[name]})" for name, flag in missing)
-            raise InputError(f"still needed: {told}")
+            raise InputError(missing_text((f"--{n}", v, False, _TEXTS[n]) for n, v in missing))
         super().__post_init__()
         if self.undirected and self.like is not None:
             raise InputError("--undirected and --like: give one of them; --like decides it")

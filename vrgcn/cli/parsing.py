@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import MISSING
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -220,11 +221,19 @@ def _check_required(flags: tuple[Flag, ...], values: dict[str, Any]) -> None:
         if flag.positional and flag.several and flag.default is MISSING:
             values.setdefault(flag.name, ())
     if missing:
-        told = "; ".join(
-            f"{f.flag} {'' if f.positional else f.value + ' '}({f.text.rstrip('.')})"
-            for f in missing
-        )
-        raise UsageError(f"still needed: {told}")
+        raise UsageError(missing_text((f.flag, f.value, f.positional, f.text) for f in missing))
+
+
+def missing_text(flags: Iterable[tuple[str, str, bool, str]]) -> str:
+    """Return the error for flags that are missing.
+
+    flags: the flag, its value, whether it is positional, and its help
+    """
+    told = []
+    for flag, value, positional, text in flags:
+        first = re.split(r"[:;.(]", text)[0].strip()
+        told.append(f"{flag}{'' if positional else f' {value}'} ({first[:1].lower()}{first[1:]})")
+    return f"missing: {', '.join(told)}"
 
 
 def _with_flags(message: str, flags: tuple[Flag, ...]) -> str:
