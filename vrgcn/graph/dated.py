@@ -77,6 +77,8 @@ class Dated:
     paths: the ways from a row to facts
     past: the kind of past targets, in the order of the rows; None if there are none
     known_after: seconds from a row's time until its target is known; None without past targets
+    known_until: the date at which facts stop for later rows; None if each sees those of its own
+        time
     """
 
     rows: str
@@ -84,6 +86,18 @@ class Dated:
     paths: tuple[FactPath, ...] = ()
     past: str | None = None
     known_after: float | None = None
+    known_until: str | None = None
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What is done against leaks, a sentence each."""
+        seen = "each row sees the facts until its own time"
+        if self.known_until is not None:
+            seen = f"rows after {self.known_until} see facts until then only"
+        return (
+            f"{seen}, and no edge leads back in time",
+            "statistics of features know facts until the last training row",
+        )
 
     def moments(self, graph: Graph) -> Tensor:
         """(nodes,) float64: the time of each node."""
@@ -145,11 +159,18 @@ class TimedRows:
     entities: (rows,) the entity of each row, -1 if there is none, by `FactPath.entity`
     levels: (rows,) 0 of training, 1 of validation, 2 of the test: a row sees no target of a later
         split; None if all may be seen
+    until: (rows,) the time until which facts are seen, if it is not that of the row
     """
 
     times: Float64s
     entities: Mapping[str, Int64s]
     levels: NDArray[np.int8] | None = None
+    until: Float64s | None = None
+
+    @property
+    def sight(self) -> Float64s:
+        """(rows,) the time until which each row sees facts."""
+        return self.times if self.until is None else self.until
 
 
 class Timeline:
@@ -223,7 +244,7 @@ class Lookback:
         parts = []
         for rows, level in self._by_level(asked, entities >= 0):
             timeline = self._timeline(path.facts, level)
-            parts.append((rows, timeline, *timeline.until(entities[rows], asked.times[rows])))
+            parts.append((rows, timeline, *timeline.until(entities[rows], asked.sight[rows])))
         return Seen(asked.times, parts)
 
     def _by_level(
@@ -245,7 +266,7 @@ class Lookback:
             self._timelines[key] = self._meetings(path.by)
         timeline, found = self._timelines[key], np.full(len(entities), -1)
         own = np.flatnonzero(entities >= 0)
-        rows, others = timeline.last(*timeline.until(entities[own], asked.times[own]), 1)
+        rows, others = timeline.last(*timeline.until(entities[own], asked.sight[own]), 1)
         found[own[rows]] = others
         return found
 

@@ -49,3 +49,10 @@ def until_then(graph: Graph, until: Until, time_column: str | None) -> dict[str,
         if times is not None or not bool(keep.all()):
             visible[name] = keep
     return visible
+
+
+def rules_of(graph: Graph) -> tuple[str, ...]:
+    """What is done against leaks in a graph whose nodes have times, a sentence each."""
+    if graph.visible is not None:
+        return graph.visible.rules
+    return () if graph.dated is None else graph.dated.rules

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from vrgcn.graph.graph import Graph
+from vrgcn.leaks.back_in_time import edges_back_in_time
 from vrgcn.leaks.columns_of_pairs import columns_made_of_pairs
 from vrgcn.leaks.finding import FULL, QUICK, Budget, Finding
 from vrgcn.leaks.later import Later, later_things
@@ -30,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
     columns_that_tell_splits,
     orders_that_tell_labels,
     twins_across_splits,
+    edges_back_in_time,
 )
 OF_PAIRS: tuple[Check, ...] = (  # if a graph has edges to predict
     pairs_in_two_splits,

@@ -27,6 +27,7 @@ from vrgcn.files.writing import write_text
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import layout_word
 from vrgcn.graph.validation import SPLITS
+from vrgcn.graph.visible import rules_of
 from vrgcn.inference.calibration import NOT_BETTER
 from vrgcn.inference.saved import SavedModel
 from vrgcn.models.node_table import node_tables
@@ -71,7 +72,7 @@ def _split(graph: Graph) -> list[str]:
     else:
         what = "nodes"
         counts = {name: len(graph.split(name)) for name in SPLITS}
-        rules = () if graph.visible is None else graph.visible.rules
+        rules = rules_of(graph)
     sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
     return [f"{what}: {sizes}", *(f"against leaks: {rule}" for rule in rules)]
 

@@ -88,7 +88,7 @@ class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
         """
         from vrgcn.data.opening import open_graph
         from vrgcn.graph.scaling import scale_graph
-        from vrgcn.targets.opening import check_trainable, open_target
+        from vrgcn.targets.opening import check_trainable, for_training
 
         opened = open_graph(
             self.dataset,
@@ -98,7 +98,7 @@ class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
             memory=self.train.memory,
             on_fill=on_fill,
         )
-        graph = open_target(self.spec, opened.graph, self.graph)
+        graph = for_training(self.spec, opened.graph, self.graph)
         check_trainable(graph, self.graph)
         kind = opened.scaling if self.scaling == "auto" else self.scaling
         return opened._replace(graph=scale_graph(graph, kind)[0])

@@ -24,6 +24,7 @@ from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.wording import print_note, printable, seconds_text
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.visible import rules_of
 from vrgcn.inference import MODEL
 from vrgcn.leaks import quick_audit
 from vrgcn.runs.card import facts_of
@@ -145,8 +146,9 @@ class Training:
         rules = job.target.rules(job.model, graph)
         if rules:
             print(f"in training: {'; '.join(rules)}")
-        if graph.visible is not None:
-            print(f"no leaks: {'; '.join(graph.visible.rules)}")
+        told = rules_of(graph)
+        if told:
+            print(f"no leaks: {'; '.join(told)}")
         print_note(self.opened.note)
         print_note(self._unlike_the_paper())
         if self.settings.resume is None:

@@ -14,6 +14,7 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import COLUMN, SHARES, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.targets.edges import EdgeTarget
+from vrgcn.targets.known_until import frozen, repeated
 from vrgcn.targets.label_split import random_split, split_by_time
 from vrgcn.targets.labels import Labels
 from vrgcn.targets.links import Links
@@ -115,6 +116,24 @@ def check_trainable(graph: Graph, folder: Path | None = None) -> None:
 
 
 def _labels(spec: TargetSpec, graph: Graph, folder: Path | None) -> Graph:
+    graph = _split(spec, graph, folder)
+    return graph if spec.known_until is None else frozen(graph, spec.known_until)
+
+
+def for_training(spec: TargetSpec, graph: Graph, folder: Path | None = None) -> Graph:
+    """Return the graph that `open_target` returns, as a model is trained on it: with training rows
+    repeated if facts stop at a date.
+
+    graph, folder: as in `open_target`
+    """
+    if spec.known_until is None or not spec.labels:
+        return open_target(spec, graph, folder)
+    check_predicted(spec.predict, graph, folder)
+    return repeated(_split(spec, graph, folder), spec.known_until)
+
+
+def _split(spec: TargetSpec, graph: Graph, folder: Path | None) -> Graph:
+    """Return the graph with the split of its labelled nodes."""
     until = spec.train_until
     if until is None and spec.ratio is None:
         return graph

@@ -7,7 +7,7 @@ No torch here: the command line reads settings before it loads anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -62,6 +62,10 @@ class TargetSpec:
     time_column: str | None = declared(None, of=("labels", "links", "values"))
     """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
     dates."""
+    known_until: str | None = declared(None, of=("labels",), whole=True)
+    """For rows with a time of their own: the date, such as 2009-12-31, until which later rows see
+    facts; validation rows before it see facts until the first of them, and training rows are
+    repeated with facts that are as old. None: every row sees the facts until its own time."""
     val_negatives: Path | None = declared(None, of=("links",))
     """Table of pairs (.csv, .tsv or .parquet) that are no edges: MRR, Hits@K, AUC and AP compare
     validation pairs with these, as OGB defines Hits@K. Where it has a column `split`, the rows of
@@ -122,6 +126,9 @@ class TargetSpec:
         if self.leave_one_out:
             times = "" if self.time_column is None else f" by {self.time_column}"
             return f"split by leaving one out{times}{seed}"
+        if self.known_until is not None:
+            split = replace(self, known_until=None).split_name
+            return ", ".join(filter(None, (split, f"facts known until {self.known_until}")))
         if self.ratio is None:
             return ""
         return f"split {'/'.join(f'{100 * share:g}' for share in self.ratio)}{seed}"

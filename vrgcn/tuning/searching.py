@@ -14,6 +14,7 @@ from vrgcn.files.setting_names import setting
 from vrgcn.files.settings import declarations
 from vrgcn.files.wording import print_note, printable
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.visible import rules_of
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.config_file import flatten, write_settings
 from vrgcn.runs.folder import BEST, CONFIG, RESULT, remove_card
@@ -174,4 +175,6 @@ def _print_begin(settings: TuneSettings, graph: Graph, note: str | None, folder:
     print(f"writing to {printable(folder)}")
     print_note(note)
     if graph.visible is not None:
-        print(f"no leaks: {'; '.join(graph.visible.rules)}; baselines are fitted to the past")
+        print(f"no leaks: {'; '.join(rules_of(graph))}; baselines are fitted to the past")
+    elif rules_of(graph):
+        print(f"no leaks: {'; '.join(rules_of(graph))}")
