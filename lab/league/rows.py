@@ -18,6 +18,7 @@ from vrgcn.engine.estimators import ESTIMATORS
 from vrgcn.inference.fitting import fit_recipe
 from vrgcn.inference.predict import predict
 from vrgcn.models.config import ModelConfig
+from vrgcn.runs.racing import raced
 from vrgcn.runs.settings import Settings
 from vrgcn.runs.stages import smooth_run
 from vrgcn.training.config import TrainConfig
@@ -77,9 +78,8 @@ def _default() -> Row:
 
     def run(entry: Entry) -> dict[str, Any]:
         settings = Settings().changed({"metric": entry.asked, "diagnostics": 0, "threads": 1})
-        settings = settings.settled(entry.graph)
-        job = settings.prepare(entry.graph)
-        trained = job.train()
+        chosen, job, begun = raced(settings, entry.graph)
+        trained = job.train(begun=begun)
         result, _ = smooth_run(job.model, entry.graph, trained, settings.smooth, entry.asked, print)
         return {
             "val": result.val,
@@ -88,8 +88,9 @@ def _default() -> Row:
             "unsmoothed_test": trained.test,
             "epochs": len(result.curve),
             "estimator": job.config.estimator,
-            "model": settings.model.model,
-            "learned_rows": settings.model.learned_rows,
+            "model": chosen.model.model,
+            "learned_rows": chosen.model.learned_rows,
+            "compared": trained.compared,
         }
 
     return Row("default", run)

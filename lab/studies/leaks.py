@@ -21,6 +21,7 @@ from lab.studies.ratings import RELATION, imported
 from vrgcn import Graph, load_graph
 from vrgcn.graph.scaling import scale_graph, suitable_scaling
 from vrgcn.runs.config_file import build
+from vrgcn.runs.racing import raced
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.pair_split import split_pairs, visible_graph
 from vrgcn.targets.spec import with_usual
@@ -66,7 +67,8 @@ def measured(graph: Path, change: Break, predict: str, seed: int) -> float:
     split = split_pairs(whole, predict, train_until="1998-02", val_until="1998-03", seed=seed)
     changed = change(whole, split)
     scaled = scale_graph(changed, suitable_scaling(changed.features))[0]
-    result = found.prepare(scaled).train()
+    _, job, begun = raced(found, scaled)
+    result = job.train(begun=begun)
     assert result.test is not None
     return result.test
 

@@ -18,6 +18,7 @@ from typing import Any
 from vrgcn import predict
 from vrgcn.data import root_folder
 from vrgcn.runs.config_file import build
+from vrgcn.runs.racing import raced
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.pair_rules import simple_rules
 from vrgcn.targets.ranking import EmbeddedEdges, Scorer, score_edges
@@ -36,8 +37,8 @@ def measured(dataset: str, seed: int, settings: dict[str, Any]) -> dict[str, Any
     pairs = graph.pairs
     assert pairs is not None
     start = time.process_time()
-    job = found.prepare(graph)
-    result = job.train()
+    _, job, begun = raced(found, graph)
+    result = job.train(begun=begun)
     seconds = time.process_time() - start
     decoder: Any = job.model.decoder
     scorers: dict[str, Scorer] = {"model": EmbeddedEdges(decoder, predict(job.model, graph), pairs)}

@@ -45,11 +45,11 @@ from vrgcn import Graph, PairModel, TrainConfig, predict, split_pairs
 from vrgcn.data import root_folder
 from vrgcn.data.opening import open_graph
 from vrgcn.graph.scaling import scale_graph
-from vrgcn.runs.auto_settings import settle
 from vrgcn.runs.building import build_network
+from vrgcn.runs.candidates import candidates
 from vrgcn.runs.config_file import build
 from vrgcn.runs.job import prepare
-from vrgcn.runs.pair_settings import NODES, PAIRS, Way, batch_size_of
+from vrgcn.runs.pair_candidates import NODES, PAIRS, Way, batch_size_of
 from vrgcn.runs.settings import Settings
 from vrgcn.targets.opening import find_target
 from vrgcn.targets.ranking import EmbeddedEdges, score_edges
@@ -104,11 +104,12 @@ class Clock(Listener):
 
 
 def usual(seed: int, **given: Any) -> Problem:
-    """The usual model of `vrgcn train` for some pairs, before pilots compare it with others."""
+    """The usual model of `vrgcn train` for some pairs, before a race compares it with others."""
     values = with_usual({"seed": seed, "split_seed": seed, "threads": 1, **given})
     settings = build(Settings, values)
     graph = settings.open_graph().graph
-    model, train, _ = settle(settings.model, settings.train, graph, compare=False)
+    first = candidates(settings.model, settings.train, graph)[0]
+    model, train = first.model, first.train
     target = find_target(graph, train)
     ways: tuple[Way, ...] = (NODES, PAIRS)
     sizes: dict[str, int] = {way: batch_size_of(way, TrainConfig(), graph) for way in ways}

@@ -35,7 +35,7 @@ from torch_geometric.utils import negative_sampling
 from lab.studies.pair_ways import Problem, pubmed, seconds_to, trained
 from vrgcn.graph.graph import Graph
 from vrgcn.pairs.decoders import DECODERS
-from vrgcn.runs.pair_settings import NODES, PAIRS
+from vrgcn.runs.pair_candidates import NODES, PAIRS
 from vrgcn.targets.ranking import EmbeddedEdges, score_edges
 
 Points = list[tuple[float, float]]

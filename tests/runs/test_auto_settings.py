@@ -12,11 +12,8 @@ from tests.baselines.problems import small
 from vrgcn import Graph, train
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs import auto_settings
-from vrgcn.runs.auto_settings import few_labels, settle, training_neighbours
-from vrgcn.runs.pilots import on_its_way
-from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings
-from vrgcn.tasks.metrics import METRICS
-from vrgcn.training.config import TrainConfig
+from vrgcn.runs.auto_settings import few_labels, training_neighbours
+from vrgcn.runs.settings import USUAL_MODEL, Settings
 
 
 def settled(graph: Graph, **changes: Any) -> Settings:
@@ -52,7 +49,7 @@ def test_settling_twice_changes_nothing() -> None:
 
 def test_without_a_run_the_library_has_its_usual_values() -> None:
     assert ModelConfig().settled() == ModelConfig()
-    assert USUAL_MODEL.settled() == ModelConfig()
+    assert USUAL_MODEL.settled() == ModelConfig(linear_path="auto")
 
 
 @pytest.mark.parametrize(("columns", "dropout"), [(99, 0.2), (100, 0.5)])
@@ -79,7 +76,6 @@ def test_rows_are_learned_where_training_neighbours_are_enough(
     monkeypatch: pytest.MonkeyPatch, least: float, rows: bool
 ) -> None:
     monkeypatch.setattr(auto_settings, "_NEIGHBOURS", least)
-    monkeypatch.setattr(auto_settings, "_pilot", lambda *_: [0.5])
     assert settled(small()).model.learned_rows is rows
     for changes in ({"model": "mlp"}, {"inductive": True}, {"memory": "disk"}):
         assert settled(small(), **changes).model.learned_rows is False
@@ -96,10 +92,7 @@ def test_rows_are_learned_where_training_neighbours_are_enough(
         ({"select": "last"}, 0),
     ],
 )
-def test_patience_is_ten_evaluations_or_a_hundred_steps(
-    monkeypatch: pytest.MonkeyPatch, changes: dict, patience: int
-) -> None:
-    monkeypatch.setattr(auto_settings, "_pilot", lambda *_: [0.5])
+def test_patience_is_ten_evaluations_or_a_hundred_steps(changes: dict, patience: int) -> None:
     assert settled(small(), **changes).train.patience == patience
     assert settled(small(val=None)).train.patience == 0
 
@@ -111,136 +104,10 @@ def test_labels_are_few_by_class_and_by_share() -> None:
         assert not few_labels(small(task, train=[0], val=None, test=None))
 
 
-@pytest.mark.parametrize(("scores", "model"), [((0.8, 0.79), "gcn"), ((0.9, 0.79), "graphsage")])
-def test_few_labels_take_the_gcn_unless_graphsage_is_clearly_better(
-    monkeypatch: pytest.MonkeyPatch, scores: tuple[float, float], model: str
-) -> None:
-    by_model = dict(zip(("graphsage", "gcn"), scores, strict=True))
-    monkeypatch.setattr(auto_settings, "_pilot", lambda m, t, g, *_: [by_model[m.model]])
-    found, config, note = settle(USUAL_MODEL, TrainConfig(), few())
-    assert found.model == model
-    assert (found.norm, config.weight_decay) == (
-        ("none", 5e-4) if model == "gcn" else ("auto", 0.0)
-    )
-    assert note is not None
-    assert f"{model} was chosen" in note
-    assert settle(USUAL_MODEL, TrainConfig(), small())[2] is None  # 30 epochs are too few
-
-
-@pytest.mark.parametrize(
-    ("scores", "model"),
-    [
-        ((0.8, 0.804, 0.804), ("graphsage", 2, 128, 0.2, 0.01)),
-        ((0.8, 0.81, 0.79), ("graphsage", 3, 256, 0.0, 0.01)),
-        ((0.8, 0.81, 0.811), ("residual", 4, 128, 0.2, 0.003)),
-    ],
-)
-def test_with_many_labels_another_model_is_taken_if_it_is_better(
-    monkeypatch: pytest.MonkeyPatch, scores: tuple[float, ...], model: tuple[Any, ...]
-) -> None:
-    by_layers = dict(zip((2, 3, 4), scores, strict=True))
-    monkeypatch.setattr(auto_settings, "_pilot", lambda m, t, g, *_: [by_layers[m.layers]])
-    found, config, note = settle(USUAL_MODEL, USUAL_TRAIN, small())
-    rate = config.learning_rate
-    assert (found.model, found.layers, found.hidden, found.dropout, rate) == model
-    assert note is not None
-    assert "0.8000 by graphsage" in note
-
-
-def test_an_error_has_to_be_smaller_by_two_per_cent(monkeypatch: pytest.MonkeyPatch) -> None:
-    for error, layers in ((1.97, 2), (1.95, 4)):
-        by_layers = {2: 2.0, 3: 2.0, 4: error}
-        monkeypatch.setattr(
-            auto_settings, "_pilot", lambda m, t, g, *_, all=by_layers: [all[m.layers]]
-        )
-        found, _, _ = settle(USUAL_MODEL, USUAL_TRAIN, small("regression"))
-        assert found.layers == layers
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"model": "graphsage"},
-        {"hidden": 64},
-        {"layers": 3},
-        {"dropout": 0.1},
-        {"learning_rate": 0.02},
-        {"epochs": 63},
-        {"memory": "disk"},
-        {"norm": "batch"},
-    ],
-)
-def test_models_are_not_compared_where_one_was_chosen_or_the_run_is_short(
-    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
-) -> None:
-    def refuse(*_: Any) -> float:
-        raise AssertionError("a model was trained")
-
-    monkeypatch.setattr(auto_settings, "_pilot", refuse)
-    assert settled(small(), **given).model.model == "graphsage"
-
-
-def test_a_model_far_behind_the_usual_one_is_trained_for_half_as_long() -> None:
-    model, config = USUAL_MODEL.settled(), TrainConfig(diagnostics=0)
-    usual = auto_settings._pilot(model, config, small(), 6)
-    assert len(usual) == 6
-    assert usual == sorted(usual)
-    better = [score + 0.5 for score in usual]
-    assert len(auto_settings._pilot(model, config, small(), 6, better)) == 3
-    lower = [score - 0.1 for score in usual]  # it would be taken at once
-    assert auto_settings._pilot(model, config, small(), 6, lower) == usual
-
-
-@pytest.mark.parametrize(
-    ("best", "goes_on"),
-    [
-        ([0.5, 0.6, 0.7], True),  # too few to tell
-        ([0.5, 0.6, 0.7, 0.73], True),  # 0.73 and once more what was gained since 0.5
-        ([0.5, 0.7, 0.7, 0.7, 0.73], False),
-        ([0.5, 0.9, 0.9, 0.9, 0.9], True),
-        ([0.5, 0.8, 0.8, 0.8, 0.8], False),  # as good as needed, and no better
-    ],
-)
-def test_a_short_training_ends_where_its_last_gain_would_not_suffice_again(
-    best: list[float], goes_on: bool
-) -> None:
-    assert on_its_way(METRICS["accuracy"], best, 0.8) is goes_on
-
-
-def test_an_error_is_on_its_way_down() -> None:
-    rmse = METRICS["rmse"]
-    assert on_its_way(rmse, [1.2, 1.1, 1.0, 0.9], 0.8)
-    assert not on_its_way(rmse, [1.2, 1.0, 0.95, 0.92, 0.9], 0.8)
-
-
-def test_models_are_not_compared_by_a_few_validation_nodes() -> None:
-    graph = small()
-    assert settle(USUAL_MODEL, USUAL_TRAIN, graph)[2] is not None
-    few = graph.with_splits({"train": graph.train, "val": graph.val[:49], "test": graph.test})
-    assert settle(USUAL_MODEL, USUAL_TRAIN, few)[2] is None
-
-
-def test_models_are_not_compared_on_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto_settings, "_WORK", 100.0)
-    assert settle(USUAL_MODEL, USUAL_TRAIN, small())[2] is None
-
-
-def test_labels_of_test_nodes_do_not_reach_the_choice() -> None:
-    graph = few()
-    assert graph.labels is not None
-    other = graph.labels.clone()
-    other[graph.test] = 2 - other[graph.test]
-    notes: list[str] = []
-    for g in (graph, few(labels=other)):
-        Settings().changed({"diagnostics": 0}).settled(g, notes.append)
-    assert len(notes) == 2
-    assert notes[0] == notes[1]
-
-
 def test_a_run_keeps_settled_values_and_resumes_with_them(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"hidden": 8, "diagnostics": 0, "smooth": "never"}
+    given: dict[str, Any] = {"hidden": 8, "norm": "layer", "diagnostics": 0, "smooth": "never"}
     run = train(few(), out=tmp_path / "run", epochs=3, **given)
-    assert run.config["model"] in ("gcn", "graphsage")
+    assert run.config["model"] == "graphsage"
     assert run.config["dropout"] == 0.2
     assert run.config["learned_rows"] is False
     assert run.config["patience"] == 100

@@ -11,7 +11,7 @@ import torch
 from tests.baselines.problems import small
 from tests.pairs.test_relations import BOUGHT
 from tests.runs.test_auto_settings import few
-from tests.runs.test_pair_settings import bought, settings
+from tests.runs.test_pair_candidates import bought, settings
 from tests.targets.test_links import communities
 from vrgcn.runs.candidates import candidates
 from vrgcn.runs.settings import USUAL_MODEL, USUAL_TRAIN, Settings

@@ -134,6 +134,16 @@ class Setup:
         averages = _averages(self.P, rule, self.graph, directory)
         return replace(self, averages=averages, directory=directory)
 
+    def sharing(self, other: Setup) -> Setup:
+        """The same setup with P and P X of another one, if they are the same."""
+        parts = [
+            (each.rule, tuple(each.P), each.inductive, each.directory) for each in (self, other)
+        ]
+        alike = isinstance(self.rule, str) and parts[0] == parts[1]
+        if not alike or self.graph is not other.graph:
+            return self
+        return replace(self, P=other.P, averages=other.averages)
+
     def on_edges_of(self, graph: Graph) -> Setup:
         """The same model with P of another graph of the same nodes; P X is the caller's to fill."""
         P = _matrices(self.rule, graph, self.P)

@@ -36,7 +36,7 @@ class Declaration:
     of_command: True if it is a word of the command, such as a folder, that runs do not keep
     of: kinds of targets that have it; () for all
     by_graph: True if its value is chosen for the graph unless it is given
-    compared: True if short trainings of models of links choose it, so that whoever gives it chooses
+    compared: True if a race of models of links chooses it, so that whoever gives it chooses
         the model, too
     whole: True if it needs the whole graph in one process
     """

@@ -27,7 +27,7 @@ class ModelConfig(Component):
     gcn averages a node with its neighbours; graphsage sets its own activation beside their mean;
     residual is graphsage with layers that are added to their input, after a dense layer on the
     features; mlp uses no neighbours; lightgcn averages learned rows of nodes over all edges without
-    weights, for pairs. auto: what short trainings choose. Or the name of a plug-in:
+    weights, for pairs. auto: the winner of a race between several. Or the name of a plug-in:
     docs/guides/plugins.md."""
     hidden: int = 128
     """Width of the hidden layers.

@@ -45,7 +45,7 @@ class PairConfig(Component):
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
     reference, without two-way. --batch-size counts what is named. auto: nodes, or pairs for
-    relational models; where `vrgcn train` chooses the model of pairs, what short trainings find."""
+    relational models; where `vrgcn train` chooses the model of pairs, what a race finds."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -7,7 +7,7 @@ no count of the graph decides:
   without norm under weight decay (Kipf and Welling's), and GraphSAGE
 - more labels: GraphSAGE; a larger one without dropout, for labels that are hard to fit; a deeper
   residual model, for neighbours that are unlike the node
-- links: see pair_settings.py
+- links: pair_candidates.py
 
 No label of a validation or test node has a part in the list.
 """
@@ -15,38 +15,30 @@ No label of a validation or test node has a part in the list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
-from vrgcn.runs.auto_settings import by_counts, few_labels, is_usual
-from vrgcn.runs.pair_settings import pair_candidates
+from vrgcn.runs.auto_settings import by_counts, few_labels
+from vrgcn.runs.job import Job
+from vrgcn.runs.pair_candidates import pair_candidates, pair_ways
+from vrgcn.runs.settings import Candidate
 from vrgcn.targets.scored import scored_edges
 from vrgcn.training.config import TrainConfig
 
 _DECAY = 5e-4
 _FEW_GAIN = 0.02  # by which GraphSAGE has to be better: where it is at all, it is by far
-_GAIN = 0.005
+_GAIN = 0.005  # of an error, four times
+_VALIDATION = 50  # nodes from which on a validation score is more than chance
+_LONG = 64  # epochs of a run from which on a race is a part of it
+# The usual model's settings that others change; a run with other values keeps its model.
+_CHANGED = {"hidden": 128, "layers": 2, "dense": 1, "skip": False, "jumping": "none"}
 _OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a larger graphsage without dropout": ({"layers": 3, "hidden": 256, "dropout": 0.0}, {}),
     "a residual model": ({"model": "residual", "layers": 4}, {"learning_rate": 0.003}),
 }
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings of a run, with values in place of auto and None except for the estimator.
-
-    name: what notes call it
-    gain: by which its validation score has to be better than that of the first candidate
-    """
-
-    name: str
-    model: ModelConfig
-    train: TrainConfig
-    gain: float = 0.0
 
 
 def candidates(model: ModelConfig, train: TrainConfig, graph: Graph) -> Sequence[Candidate]:
@@ -58,45 +50,68 @@ def candidates(model: ModelConfig, train: TrainConfig, graph: Graph) -> Sequence
     """
     edges = scored_edges(graph)
     if model.model == AUTO and edges is not None and edges.kind == "links":
-        found = [Candidate(*each) for each in pair_candidates(model, train, graph)]
-        return [_finished(replace(c, **_counted(c, graph))) for c in found]
-    given = model
-    model, train = by_counts(model, train, graph)
-    usual = Candidate(model.settled().model, model, train)
-    if given.model != AUTO or not len(graph.val) or given.norm != "auto":
-        return [_finished(usual)]
+        found = [_by_counts(each, graph) for each in pair_candidates(model, train, graph)]
+    else:
+        usual = _by_counts(Candidate(model.settled().model, model, train), graph)
+        found = _of_labels(usual, graph) if _compared(model, train, graph) else [usual]
+    return [_finished(each) for each in found]
+
+
+def ways(chosen: Candidate, job: Job, given: TrainConfig, graph: Graph) -> list[Candidate]:
+    """Return the ways to train a model of links that was chosen, that of its job first.
+
+    given: the settings of the training, of which auto is left to choose
+    """
+    first, *others = pair_ways(chosen, job, given, graph)
+    unsettled = (
+        replace(each, train=replace(each.train, patience=given.patience)) for each in others
+    )
+    return [first, *(_finished(_by_counts(each, graph)) for each in unsettled)]
+
+
+def _compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
+    """True if labels are predicted whose validation nodes can choose a model, and no setting that
+    candidates change was given."""
+    if model.model != AUTO or model.norm != "auto" or not len(graph.val):
+        return False
     if few_labels(graph):
-        return [*map(_finished, _of_few(model, train))]
-    if given.dropout is None and is_usual(given, train, graph):
-        return [*map(_finished, (usual, *_of_many(model, train)))]
-    return [_finished(usual)]
+        return True
+    given = [getattr(model, name) != value for name, value in _CHANGED.items()]
+    given += [model.dropout is not None, train.learning_rate != TrainConfig.learning_rate]
+    apart = graph.kinds.named or train.memory == "disk"
+    return not any(given) and not apart and train.epochs >= _LONG and len(graph.val) >= _VALIDATION
 
 
-def _counted(candidate: Candidate, graph: Graph) -> dict[str, Any]:
+def _of_labels(usual: Candidate, graph: Graph) -> list[Candidate]:
+    sage = replace(usual.model, model="graphsage")
+    if few_labels(graph):
+        decay = _DECAY if usual.train.weight_decay is None else usual.train.weight_decay
+        return [
+            Candidate(
+                "gcn",
+                replace(sage, model="gcn", norm="none"),
+                replace(usual.train, weight_decay=decay),
+            ),
+            Candidate("graphsage", sage, usual.train, _FEW_GAIN),
+        ]
+    return [
+        usual,
+        *(
+            Candidate(name, replace(sage, **of_model), replace(usual.train, **of_train), _GAIN)
+            for name, (of_model, of_train) in _OTHERS.items()
+        ),
+    ]
+
+
+def _by_counts(candidate: Candidate, graph: Graph) -> Candidate:
     model, train = by_counts(candidate.model, candidate.train, graph)
-    return {"model": model, "train": train}
-
-
-def _of_few(model: ModelConfig, train: TrainConfig) -> list[Candidate]:
-    decayed = train if train.weight_decay is not None else replace(train, weight_decay=_DECAY)
-    return [
-        Candidate("gcn", replace(model, model="gcn", norm="none"), decayed),
-        Candidate("graphsage", replace(model, model="graphsage"), train, _FEW_GAIN),
-    ]
-
-
-def _of_many(model: ModelConfig, train: TrainConfig) -> list[Candidate]:
-    usual = replace(model, model="graphsage")
-    return [
-        Candidate(name, replace(usual, **of_model), replace(train, **of_train), _GAIN)
-        for name, (of_model, of_train) in _OTHERS.items()
-    ]
+    return replace(candidate, model=model, train=train)
 
 
 def _finished(candidate: Candidate) -> Candidate:
-    decay = candidate.train.weight_decay or 0.0
+    train = candidate.train
     return replace(
         candidate,
         model=candidate.model.settled(),
-        train=replace(candidate.train, weight_decay=decay),
+        train=replace(train, weight_decay=train.weight_decay or 0.0),
     )

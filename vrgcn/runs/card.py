@@ -279,11 +279,13 @@ def _scores(result: Mapping[str, Any], error: float | None) -> list[str]:
     tested = "not scored" if test is None else score_text(metric, test)
     rows = [("validation", score_text(metric, val, error)), ("test", tested)]
     before = score_text(metric, unsmoothed)
+    others = [f"{name} {score_text(metric, v)}" for name, v in result.get("compared", {}).items()]
     return [
         *table(f"| | {metric} |", rows),
         *said(
             (error is not None, STANDARD_ERROR),
             (unsmoothed is not None, f"validation before Correct & Smooth: {before}"),
+            (others, f"chosen by validation scores of short trainings: {', '.join(others)}"),
             (epoch, f"the weights are those of epoch {epoch}"),
             (val is not None, "the validation score is slightly too good: it chose the model"),
             (test is None, "without a test it is not known how well new nodes are predicted"),

@@ -55,6 +55,11 @@ class Checkpoints:
         self._last, self._cost = trainer.clock.now(), 0.0
         remove_partial(folder)
 
+    @property
+    def often(self) -> bool:
+        """True if checkpoints are written while training runs, not only when it is stopped."""
+        return self.every != Interval()
+
     def resume(self) -> bool:
         """Restore the trainer from the newest checkpoint; return False if there is none."""
         checkpoint = self._newest()
@@ -67,23 +72,42 @@ class Checkpoints:
 
     def run(self, stop: StopRequest) -> TrainResult:
         """Run the rest of the training and write a checkpoint whenever one is due."""
-        trainer = self.trainer
-        if trainer.config.on_nan == "rollback" and not self._kept:
-            self.write()  # otherwise an early NaN loss has no checkpoint to go back to
+        self._begin()
         while True:
-            self._ask(stop)
             try:
-                if not trainer.advance():
-                    if trainer.stopped in ("time", "callback"):
-                        self.write()  # a longer time limit, or a search, continues from here
+                if not self._advance(stop):
                     return self._finish(stop)
-                signal = self._asked(stop)
-                if signal is not None:
-                    self._stop(signal)
-                if not trainer.finished and self._due():
-                    self.write()
             except DivergedError as error:
                 self._roll_back(error)
+
+    def train_to(self, epochs: int, stop: StopRequest) -> None:
+        """Run until so many epochs are done, or the training is over."""
+        self._begin()
+        while len(self.trainer.progress.curve) < epochs:
+            try:
+                if not self._advance(stop):
+                    return
+            except DivergedError as error:
+                self._roll_back(error)
+
+    def _begin(self) -> None:
+        if self.trainer.config.on_nan == "rollback" and not self._kept:
+            self.write()  # otherwise an early NaN loss has no checkpoint to go back to
+
+    def _advance(self, stop: StopRequest) -> bool:
+        """Make one step, and write a checkpoint if one is due; return False if no step is left."""
+        trainer = self.trainer
+        self._ask(stop)
+        if not trainer.advance():
+            if trainer.stopped in ("time", "callback"):
+                self.write()  # a longer time limit, or a search, continues from here
+            return False
+        signal = self._asked(stop)
+        if signal is not None:
+            self._stop(signal)
+        if not trainer.finished and self._due():
+            self.write()
+        return True
 
     def write(self) -> bool:
         """Write a checkpoint now; return False if the disk is full and training continues without

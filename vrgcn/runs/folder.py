@@ -88,6 +88,7 @@ METRICS = "metrics.jsonl"
 RESULT = "result.json"
 BETTER_MODEL = "model-before.safetensors"  # of a former training, where a resumed one ended worse
 CHECKPOINTS = "checkpoints"
+RACE = "race"  # checkpoints of candidates, until one of them has won
 DIAGNOSIS = "diagnosis.html"
 TENSORBOARD = "tensorboard"
 TRACKING = ("tracking.json", "wandb")  # what trackers of runs leave
@@ -108,7 +109,8 @@ LEADERBOARD = "leaderboard.json"
 # Files and folders that commands write into the folder of a run; the user's own files are not
 # listed. The settings are left out because they are removed last.
 OURS = (
-    *(METRICS, RESULT, MODEL, BETTER_MODEL, CHECKPOINTS, DIAGNOSIS, TENSORBOARD, *TRACKING, GRAPH),
+    *(METRICS, RESULT, MODEL, BETTER_MODEL, CHECKPOINTS, RACE, DIAGNOSIS, TENSORBOARD),
+    *(*TRACKING, GRAPH),
     *(f"{TRIALS}/{TRIAL}*", f"{STUDY}*", LEADERBOARD),
     *("evaluation-*.json", "evaluation-*.html"),
 )
@@ -221,7 +223,8 @@ def resumable(folder: Path) -> bool:
     from vrgcn.runs.checkpoint import checkpoints_in
 
     homes = (folder, *folder.glob(f"{SEED}*"), *folder.glob(f"{TRIALS}/{TRIAL}*"))
-    any_checkpoint = any(checkpoints_in(home / CHECKPOINTS) for home in homes)
+    places = (*(home / CHECKPOINTS for home in homes), *(folder / RACE).glob("*"))
+    any_checkpoint = any(map(checkpoints_in, places))
     fitted = any((folder / BASELINES).glob(f"*/{RESULT}"))
     return any_checkpoint or fitted or bool(member_runs(folder))
 

@@ -265,6 +265,8 @@ def _scores(result: TrainResult) -> dict[str, Any]:
         "evaluation_seconds": result.evaluation_seconds,
         "diagnostics_seconds": result.diagnostics_seconds,
         "checkpoint_seconds": result.checkpoint_seconds,
+        "race_seconds": result.race_seconds,
+        "compared": result.compared,
         "threads": torch.get_num_threads(),
         "stopped": result.stopped,
     }

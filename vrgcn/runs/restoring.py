@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _NUMBER = Kind(lambda v: isinstance(v, int | float) and not isinstance(v, bool), "a number")
 _FINITE = Kind(lambda v: _NUMBER.good(v) and math.isfinite(v), "a finite number")
 _POINT = {f.name: or_null(_NUMBER) for f in fields(Epoch)} | {"epoch": COUNT, "loss": _NUMBER}
-_COUNTS = ("behind", "sampled", "history_reads", "rollbacks")
+_COUNTS = ("behind", "sampled", "history_reads", "rollbacks", "least")
 _PROGRESS = {
     f.name: COUNT if f.name in _COUNTS else _NUMBER
     for f in fields(Progress)
-    if f.name not in ("curve", "best")
+    if f.name not in ("curve", "best", "compared")
 }
 _RATES = ("lr", "initial_lr")
 
@@ -70,6 +70,7 @@ def _check_place(trainer: Trainer, state: TrainState) -> None:
 
 def _check_progress(progress: Progress) -> None:
     check_kinds("its progress", vars(progress), _PROGRESS)
+    check_kinds("its comparison", progress.compared, dict.fromkeys(progress.compared, _NUMBER))
     for number, point in enumerate(progress.curve, start=1):
         check_kinds(f"its epoch {number}", vars(point), _POINT)
         if point.epoch != number:

@@ -19,7 +19,7 @@ from vrgcn.data.tables.spec import check_split_seed
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.parsing import read_toml
 from vrgcn.files.setting_names import Placeholder, setting
-from vrgcn.files.settings import at_least, declarations, declared
+from vrgcn.files.settings import AUTO, at_least, declarations, declared
 from vrgcn.files.writing import check_utf8, check_writable, explained, make_folder
 from vrgcn.runs.config_file import build, check_known, read_values, setting_types
 from vrgcn.runs.folder import CONFIG, check_free, claimed, read_config
@@ -164,6 +164,8 @@ class RunSettings(Settings):
     def usual_name(self, estimator: str) -> str:
         """Return the default name of a run. estimator: the one that the run uses"""
         predicted = "" if self.spec.labels else f"{self.spec.predict}-"
+        if self.model.model == AUTO:  # a race chooses the estimator too
+            return f"{self.graph_name}-{predicted}{AUTO}"
         name = f"{self.graph_name}-{predicted}{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 

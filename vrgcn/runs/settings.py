@@ -6,7 +6,7 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -42,6 +42,21 @@ NOTED = (GRAPH_CHECKSUM, CHOSEN_ESTIMATOR)
 # The model and the training of a run, settled once its graph is known.
 USUAL_MODEL = ModelConfig(model="auto", dropout=None, learned_rows=None, linear_path="auto")
 USUAL_TRAIN = TrainConfig(epochs=100)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings between which a race or a search chooses, with values in place of auto and None
+    except for the estimator.
+
+    name: what notes call it
+    gain: by which its validation score has to be better than that of the first candidate
+    """
+
+    name: str
+    model: ModelConfig
+    train: TrainConfig
+    gain: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -117,23 +132,22 @@ class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
         target = find_target(graph, config)
         return prepare(settled.build_model(graph, target), graph, config, target)
 
-    def settled(
-        self: S,
-        graph: Graph,
-        on_note: Callable[[str], None] | None = None,
-    ) -> S:
-        """Return the settings with values in place of auto and None where they depend on the graph
-        (auto_settings.py), except for the estimator.
+    def candidates(self, graph: Graph) -> Sequence[Candidate]:
+        """Return the candidates that these settings stand for on a graph that `open_graph`
+        returned, the usual one first."""
+        from vrgcn.runs.candidates import candidates
+
+        return candidates(self.model, self.train, graph)
+
+    def settled(self: S, graph: Graph, candidate: Candidate | None = None) -> S:
+        """Return the settings with those of a candidate in place of auto and None; the estimator
+        may stay auto.
 
         graph: as `open_graph` returned it
-        on_note: called with the reason of a choice that was made by training
+        candidate: None: the usual one
         """
-        from vrgcn.runs.auto_settings import settle
-
-        model, train, note = settle(self.model, self.train, graph)
-        if note is not None and on_note is not None:
-            on_note(note)
-        return replace(self, model=model, train=train)
+        found = candidate or self.candidates(graph)[0]
+        return replace(self, model=found.model, train=found.train)
 
     def build_model(self, graph: Graph, target: Target) -> nn.Module:
         """Build the model with new weights, which depend on the seed."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,12 +28,15 @@ from vrgcn.graph.visible import rules_of
 from vrgcn.inference import MODEL
 from vrgcn.leaks import quick_audit
 from vrgcn.runs.card import facts_of
-from vrgcn.runs.folder import GRAPH, chosen_estimator, resumable
+from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, remove_card, resumable
 from vrgcn.runs.interrupts import Interrupted
-from vrgcn.runs.job import Job
+from vrgcn.runs.job import Begun, Job
+from vrgcn.runs.racing import run_race
 from vrgcn.runs.resume import nothing_left
 from vrgcn.runs.run_settings import RunSettings, TrainSettings
 from vrgcn.runs.seeds import run_seeds
+from vrgcn.runs.settings import Candidate
 from vrgcn.runs.store_watch import StoreWatch
 from vrgcn.targets.scored import scored_edges
 from vrgcn.tasks import find_task
@@ -69,14 +72,18 @@ def run_training(
             folder = stack.enter_context(own_folder(settings))
             settings = replace(settings, dataset=None, graph=graph_in(folder, graph))
         opened, watch = _opened(settings, verbose)
-        settings = settings.settled(opened.graph, print if verbose else None)
-        job = settings.prepare(opened.graph, chosen_estimator(settings.resume))
+        found = settings.candidates(opened.graph)
+        usual = settings.settled(opened.graph, found[0])
+        job = usual.prepare(opened.graph, chosen_estimator(settings.resume))
         if folder is None:
-            folder = stack.enter_context(settings.folder(job.config.estimator))
-        training = Training(settings, opened, watch, job, verbose, on_epoch)
+            named = settings if len(found) > 1 else usual
+            folder = stack.enter_context(named.folder(job.config.estimator))
+        training = Training(usual, opened, watch, job, verbose, on_epoch)
         if verbose:
             stack.enter_context(end_told(folder))
             training.begin(folder)
+        if len(found) > 1:
+            training = training.raced(settings, found, folder)
         training.run(folder)
     return folder
 
@@ -121,6 +128,7 @@ class Training:
     """A graph, and the runs that train on it.
 
     watch: of the graph's files; None if the graph is not on disk
+    begun: the training of the job that a race began; None: nothing is trained yet
     """
 
     settings: TrainSettings
@@ -129,6 +137,7 @@ class Training:
     job: Job
     verbose: bool
     on_epoch: Callable[[Epoch], None] | None
+    begun: Begun | None = None
 
     def begin(self, folder: Path) -> None:
         """Print what will be trained, on which graph, and what is known before."""
@@ -159,6 +168,23 @@ class Training:
             print(f"estimator {job.choice.estimator}: {job.choice.reason}")
         self._print_cost()
 
+    def raced(self, asked: TrainSettings, found: Sequence[Candidate], folder: Path) -> Training:
+        """Return the training of the candidate that wins a race.
+
+        asked: the settings that the candidates stand for, with which a stopped race is resumed
+        """
+        remove_card(folder)
+        write_settings(folder / CONFIG, asked.described(self.opened.checksum))
+        check = None if self.watch is None else self.watch.check
+        listener = Listeners(Watching(self.watch, self.verbose), Callbacks(on_checkpoint=check))
+        raced = run_race(
+            found, asked.train, self.job, folder=folder, listener=listener, verbose=self.verbose
+        )
+        if self.verbose and raced.job is not self.job:
+            print(f"{summary(raced.job.model)}{_by(raced.job)}")
+        settings = asked.settled(self.job.graph, raced.candidate)
+        return replace(self, settings=settings, job=raced.job, begun=raced.begun)
+
     def run(self, folder: Path) -> None:
         """Train one run in the folder, or one for each seed in a folder of its own."""
         if self.settings.seeds is not None:
@@ -166,15 +192,20 @@ class Training:
             facts, estimator = facts_of(self.job.graph), self.job.config.estimator
             run_seeds(self.settings, folder, estimator, facts, self._train_seed, say)
             return
-        self._train(self.settings, self.job, folder)
+        self._train(self.settings, self.job, folder, self.begun)
         if self.verbose and self.settings.baseline:
             self._print_baseline()
 
     def _train_seed(self, settings: TrainSettings, folder: Path) -> None:
+        if settings.train.seed == self.job.config.seed and settings.resume is None:
+            self._train(settings, self.job, folder, self.begun)
+            return
         model = settings.build_model(self.job.graph, self.job.target)
         self._train(settings, self.job.with_model(model, settings.train.seed), folder)
 
-    def _train(self, settings: TrainSettings, job: Job, folder: Path) -> None:
+    def _train(
+        self, settings: TrainSettings, job: Job, folder: Path, begun: Begun | None = None
+    ) -> None:
         values = settings.described(self.opened.checksum)
         with ExitStack() as stack:
             listeners: list[Listener] = [Watching(self.watch, self.verbose)]
@@ -186,6 +217,7 @@ class Training:
                 values,
                 Listeners(*listeners, *trackers, Callbacks(self.on_epoch)),
                 resume=settings.resume is not None,
+                begun=begun,
                 verbose=self.verbose,
                 smooth=settings.smooth,
                 calibrate=settings.calibrate,
@@ -212,7 +244,7 @@ class Training:
         costs = self.job.costs([used, EXACT])
         if used in costs:
             print(cost_line(used, costs[used]))
-            if self.job.graph.labels is not None:  # of pairs, pilots compare these
+            if self.job.graph.labels is not None:  # of pairs, a race compares these
                 print_note(exact_advice(used, costs, EXACT))
 
     def _print_baseline(self) -> None:
@@ -286,6 +318,10 @@ def _what_is_kept(folder: Path, command: str) -> str:
             f"the best model so far is in {printable(folder)}; there is no checkpoint to go on from"
         )
     return "nothing was kept"
+
+
+def _by(job: Job) -> str:
+    return "" if job.choice is None else f", estimator {job.choice.estimator}: {job.choice.reason}"
 
 
 def summary(model: nn.Module) -> str:

@@ -29,6 +29,7 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.pairs.model import PairModel
 from vrgcn.pairs.negatives import drawn_negatives
 from vrgcn.runs.config_file import build, check_known, setting_types
+from vrgcn.runs.racing import raced
 from vrgcn.runs.settings import Settings
 from vrgcn.scikit.masks import seed_of
 from vrgcn.targets.best import best_partners
@@ -130,8 +131,8 @@ class VRGCNRecommender(BaseEstimator):  # type: ignore[misc]
                 f"validation_fraction={share} of {len(held.train)} pairs is none: give more"
             )
         graph, _ = scale_graph(graph, suitable_scaling(graph.features))
-        job = settings.settled(graph).prepare(graph)
-        self.result_ = job.train(verbose=self.verbose)  # type: ignore[misc]
+        _, job, begun = raced(settings, graph, verbose=self.verbose)
+        self.result_ = job.train(begun=begun, verbose=self.verbose)  # type: ignore[misc]
         assert isinstance(job.model, PairModel)
         self.model_ = job.model  # type: ignore[misc]
         self.graph_ = graph  # type: ignore[misc]

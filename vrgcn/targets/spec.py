@@ -134,7 +134,7 @@ class TargetSpec:
         return f"split {'/'.join(f'{100 * share:g}' for share in self.ratio)}{seed}"
 
 
-# Links: pilots choose the model (runs/pair_settings.py), unless it or another setting that they
+# Links: a race chooses the model (runs/pair_candidates.py), unless it or another setting that they
 # compare is given. Then it is the GAE of Kipf and Welling in minibatches.
 _COMPARED = [
     name

@@ -141,9 +141,11 @@ def filling_bars() -> Callable[[str, float], None]:
 class EpochProgress(Listener):
     """Shows each epoch's steps while it runs, and its numbers when it is done."""
 
-    def __init__(self, epochs: int, metric: Metric) -> None:
+    def __init__(self, epochs: int, metric: Metric, name: str = "") -> None:
+        """name: of the training, while several take turns"""
         self.epochs = epochs
         self.metric = metric
+        self.name = name
         self.number = 1
         self._bar = progress_bar(
             TextColumn("{task.description}"),
@@ -195,10 +197,15 @@ class EpochProgress(Listener):
             self._bar.reset(self._task, description=self._title())
 
     def _title(self) -> str:
-        return f"epoch {min(self.number, self.epochs)}/{self.epochs}"
+        return f"{self._named}epoch {min(self.number, self.epochs)}/{self.epochs}"
+
+    @property
+    def _named(self) -> str:
+        return f"{self.name}: " if self.name else ""
 
     def _line(self, point: Epoch) -> str:
-        parts = [f"epoch {point.epoch:>{len(str(self.epochs))}}", f"loss {point.loss:.4f}"]
+        epoch = f"{self._named}epoch {point.epoch:>{len(str(self.epochs))}}"
+        parts = [epoch, f"loss {point.loss:.4f}"]
         if point.val is not None:
             parts.append(f"validation {self.metric.title} {self.metric.text(point.val)}")
         measured = {

@@ -27,6 +27,8 @@ class TrainResult:
     metric: the metric of val and test
     unsmoothed: if the model's predictions are corrected and smoothed, the validation score without
         that; None if they are not
+    race_seconds: what a race took that chose this training among others, beside it; compared: their
+        validation scores by name
     stopped: the reason why training ended: its epochs, patience, its time limit, or a callback that
         raised StopTraining
     """
@@ -43,6 +45,8 @@ class TrainResult:
     checkpoint_seconds: float = 0.0
     stopped: Stopped = "epochs"
     unsmoothed: float | None = None
+    race_seconds: float = 0.0
+    compared: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return three lines: the scores, the loss, the time."""

@@ -63,6 +63,9 @@ class Progress:
     used: seconds of everything, including waiting for other processes, in all processes that
         trained it
     rollbacks: how often the loss became NaN and training went back to a checkpoint
+    compared: validation scores by which a race chose this training among others, by their names;
+        race_seconds: what it cost beside this training; least: epochs that are worth this cost,
+        before which patience does not end the training
     """
 
     curve: list[Epoch] = field(default_factory=list)
@@ -77,6 +80,9 @@ class Progress:
     checkpoint_seconds: float = 0.0
     used: float = 0.0
     rollbacks: int = 0
+    race_seconds: float = 0.0
+    least: int = 0
+    compared: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

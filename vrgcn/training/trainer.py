@@ -206,6 +206,8 @@ class Trainer:
             self.target.metric,
             progress.checkpoint_seconds,
             stopped or "epochs",
+            race_seconds=progress.race_seconds,
+            compared=progress.compared,
         )
 
     def _note_warning(self) -> None:
@@ -231,9 +233,10 @@ class Trainer:
     def stopped(self) -> Stopped | None:
         """The reason why training ended; None while it continues."""
         patience = self.config.patience
-        if len(self.progress.curve) == self.config.epochs:
+        done = len(self.progress.curve)
+        if done == self.config.epochs:
             return "epochs"
-        if patience and self.progress.behind >= patience:
+        if patience and self.progress.behind >= patience and done >= self.progress.least:
             return "patience"
         if self._asked_to_stop:
             return "callback"
@@ -265,6 +268,29 @@ class Trainer:
             with self.random.drawn():
                 self._close_epoch()
         return True
+
+    def train_to(self, epochs: int) -> None:
+        """Run until so many epochs are done, or the training is over."""
+        while len(self.progress.curve) < epochs and self.advance():
+            pass
+
+    def announce(self, listener: Listener) -> None:
+        """Call a listener with the epochs that were trained before it listened, and with the
+        weights that would be kept."""
+        progress = self.progress
+        for point in progress.curve:
+            try:
+                listener.epoch(point)
+            except StopTraining:
+                self.stop()
+        if progress.curve and (self.config.select == "last" or not self.validated):
+            with self._averaged():
+                listener.kept(progress.curve[-1])
+        elif progress.best is not None and self.best is not None:
+            last = _copy(self.model)
+            self.model.load_state_dict(self.best)
+            listener.kept(progress.best)
+            self.model.load_state_dict(last)
 
     def stop(self) -> None:
         """Make no further step: the training ends as if this epoch had been the last."""
