@@ -64,7 +64,7 @@ def run(options: EvaluateOptions) -> None:
     """Print the scores, and write a page and the numbers."""
     parts = parts_of_run(options.run, options.dataset, options.graph)
     if parts is not None:
-        from vrgcn.cli.evaluate_parts import run_evaluate_parts
+        from vrgcn.cli.predict_parts import run_evaluate_parts
 
         run_evaluate_parts(options, parts)
         return

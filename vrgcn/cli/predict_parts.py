@@ -1,4 +1,5 @@
-"""`vrgcn predict` on the parts of a graph, in each of the processes that torchrun starts."""
+"""`vrgcn predict` and `vrgcn evaluate` on the parts of a graph, in each of the processes that
+torchrun starts."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from vrgcn.cli.evaluate import EvaluateOptions
 from vrgcn.cli.predict import PredictOptions
 from vrgcn.cli.train_parts import check_launch, check_size, told_once
 from vrgcn.data.id_columns import IdColumns
@@ -15,11 +17,12 @@ from vrgcn.data.predictions import check_prediction, prediction_file
 from vrgcn.distributed.config import DistributedConfig
 from vrgcn.distributed.group import joined
 from vrgcn.distributed.parts import load_part
-from vrgcn.distributed.prediction import gathered_outputs, part_sweeps, whole_names
+from vrgcn.distributed.prediction import evaluated_graph, gathered_outputs, part_sweeps, whole_names
 from vrgcn.engine.devices import find_device, use_threads
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.names import Names
 from vrgcn.inference.regions import model_region
+from vrgcn.pages.evaluation import evaluate_nodes
 from vrgcn.runs.predict import Predicted, chosen_threshold, class_names, threshold_rule
 from vrgcn.runs.run import open_run
 from vrgcn.tasks import find_task
@@ -84,3 +87,17 @@ def _asked(file: Path, names: Names, count: int) -> list[int]:
     """Return the numbers of the nodes that a file names; only the first process reads it."""
     numbers: list[int] = listed_nodes(file, names, count).tolist()
     return numbers
+
+
+def run_evaluate_parts(options: EvaluateOptions, folder: Path) -> None:
+    """Compute exact scores, each process for its own nodes; the first process prints them."""
+    check_launch(folder, "evaluate")
+    use_threads(options.threads)
+    timeout = DistributedConfig().rank_timeout
+    with joined(find_device(options.device), timeout) as group, told_once(group):
+        check_size(folder, group)
+        check_memory(options.memory)
+        run = open_run(options.run, group.device)
+        evaluated = evaluated_graph(run.saved, load_part(folder, group.rank), group)
+        if evaluated is not None:
+            evaluate_nodes(run, *evaluated, split=options.split, out=options.out).print()

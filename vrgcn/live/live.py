@@ -22,10 +22,10 @@ from vrgcn.inference.saved import SavedModel
 from vrgcn.live.changes import Change, Changes, RefusedError, checked, id_list, within
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
 from vrgcn.live.ids import Id
-from vrgcn.live.known_outputs import KnownOutputs
 from vrgcn.live.known_pairs import relation_of, with_pairs
 from vrgcn.live.materialise import materialise
 from vrgcn.live.reading import (
+    KnownOutputs,
     UnknownNodeError,
     hidden_numbers,
     names_of,
@@ -37,9 +37,15 @@ from vrgcn.live.resolving import Resolved, Resolver, find_kind
 from vrgcn.live.saving import load_tables, open_graph, save_live, verified_description
 from vrgcn.live.slots import ONLY, FullError, Undo
 from vrgcn.live.state import Computed
-from vrgcn.live.support import check_live_graph, check_live_model
 from vrgcn.live.turns import Turns
-from vrgcn.live.world import Recipes, World, check_finite, make_world
+from vrgcn.live.world import (
+    Recipes,
+    World,
+    check_finite,
+    check_live_graph,
+    check_live_model,
+    make_world,
+)
 from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task
 

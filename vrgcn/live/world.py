@@ -1,4 +1,5 @@
-"""A graph and a model as a live one holds them: slots, ids, relations and tables."""
+"""A graph and a model as a live one holds them: slots, ids, relations and tables; those that
+cannot be live are refused with the reason."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vrgcn.data.tables.ids import tidied
 from vrgcn.data.tables.recipe import ImportRecipe
+from vrgcn.engine.forward import find_adapter
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
@@ -25,6 +27,48 @@ from vrgcn.live.row_features import NumberRows, RecipeRows, RowFeatures
 from vrgcn.live.slots import ONLY, Slots
 from vrgcn.live.state import Computed, LiveState
 from vrgcn.pairs.model import PairModel
+
+
+def check_live_model(saved: SavedModel) -> None:
+    """Raise for a model whose outputs cannot follow changes of the graph."""
+    saved.check_single("cannot be live; name a single model")
+    if find_adapter(saved.model) is not None:
+        raise InputError(
+            "the layers of a PyG model bring matrices of their own, and what a change of the graph "
+            "does to these is not known here: train vrgcn's GCN or GraphSAGE, or predict anew"
+        )
+    _check_pairs(saved.model)
+    if saved.propagation == "both":
+        raise InputError(
+            "the model reads the edges of a directed graph in both directions, which cannot be "
+            "live: name another model, or predict anew"
+        )
+    if saved.own_matrix:
+        raise InputError(
+            "the model was trained by a propagation matrix or rule of your own: what a change of "
+            "the graph does to it is not known"
+        )
+
+
+def _check_pairs(model: nn.Module) -> None:
+    if not isinstance(model, PairModel):
+        return
+    if model.arguments.get("directions") is not None:
+        raise InputError("a model that predicts the edges of all relations cannot be live")
+    if model.arguments.get("values") is not None:
+        raise InputError("a model that predicts values of pairs cannot be live")
+
+
+def check_live_graph(graph: Graph) -> None:
+    """Raise for a graph that is scaled, or a part of another."""
+    if graph.scaling is not None:
+        raise InputError(
+            "the features of the graph are scaled already: give the graph as it was loaded; the "
+            "saved model scales it"
+        )
+    if graph.sums is not None:
+        raise InputError("one part of a larger graph cannot be live: give the whole graph")
+
 
 Recipes = Mapping[str, ImportRecipe]  # by kind or relation, by "" of a graph of one table
 
