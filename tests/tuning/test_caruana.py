@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.messages import refused
 from vrgcn.tasks.metrics import METRICS
-from vrgcn.tuning.caruana import choose_average, choose_robustly
+from vrgcn.tuning.caruana import choose_average, choose_robustly, evaluations
 
 RMSE, ACCURACY = METRICS["rmse"], METRICS["accuracy"]
 
@@ -111,3 +111,20 @@ def test_few_nodes_are_drawn_in_bags_and_members_far_behind_are_left_out() -> No
     assert bagged == choose_robustly(shares, labels, score, larger)
     many = {name: found.repeat(20, 1) for name, found in shares.items()}
     assert choose_robustly(many, labels.repeat(20), score, larger) == plain  # enough nodes
+
+
+@pytest.mark.parametrize("bags", [0, 5])
+def test_when_the_time_is_over_the_first_round_is_the_last(bags: int) -> None:
+    guesses, truth = numbers(6)
+    scored: list[int] = []
+
+    def score(mean: Tensor, labels: Tensor) -> float:
+        scored.append(len(labels))
+        return RMSE.compute(mean, labels)
+
+    chosen = choose_robustly(guesses, truth, score, RMSE.better, bags=bags, over=lambda: True)
+    assert len(chosen.weights) == 1
+    assert len(scored) <= 6 + 6 + 1  # members, the first round, and what is chosen
+    scored.clear()
+    choose_robustly(guesses, truth, score, RMSE.better, bags=20)
+    assert 0.5 * evaluations(6, 400) < len(scored) <= evaluations(6, 400) + 6

@@ -3,17 +3,22 @@ label matters for it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.baselines.problems import small
 from tests.cli.conftest import small_graph
 from vrgcn import Graph, ModelConfig, TrainConfig, predict, tune
 from vrgcn.inference.average import Average
 from vrgcn.inference.calibration import Calibration, calibrate
 from vrgcn.inference.saved import load_model
 from vrgcn.tasks import find_task
+from vrgcn.training.clock import Clock
+from vrgcn.tuning.members import Member
+from vrgcn.tuning.session import Session
 
 pytest.importorskip("optuna")
 
@@ -46,6 +51,34 @@ def found(graph: Graph, folder: Path) -> tuple[Average, float]:
     assert result.average_result is not None
     assert result.average_result.test is not None
     return result.average, result.average_result.test
+
+
+def test_where_the_time_is_over_the_heaviest_members_alone_are_averaged_and_nothing_is_smoothed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end has 10 seconds, and each member takes 4 to predict the validation nodes, 8 for all:
+    there is time for one. By the clock nothing else takes time."""
+    graph, now = small(), [0.0]
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
+    folder = tmp_path / "search"
+    given = {"trials": 1, "baselines": ("linear-2", "trees-2", "smoothed"), "folder": folder}
+    config = TrainConfig(epochs=2, batch_size=64, seed=1)
+    whole = tune(graph, ModelConfig(hidden=8), config, time_limit="100s", **given)
+    assert whole.average is not None
+    assert len(whole.average.members) > 1
+    read = Session.members
+
+    def dear(self: Session) -> list[Member]:
+        now[0] = 90.0
+        return [replace(m, tried=replace(m.tried, predicting_seconds=4.0)) for m in read(self)]
+
+    monkeypatch.setattr(Session, "members", dear)
+    (folder / "best" / "result.json").unlink()
+    short = tune(graph, ModelConfig(hidden=8), config, time_limit="100s", **given)
+    assert short.average is not None
+    heaviest = max(zip(whole.average.weights, whole.average.members, strict=True))[1]
+    assert list(short.average.members) == [heaviest]
+    assert short.average.smoothing is None
 
 
 def test_the_average_and_the_best_are_calibrated_on_validation_nodes_alone(tmp_path: Path) -> None:

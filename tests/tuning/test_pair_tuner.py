@@ -14,10 +14,12 @@ from vrgcn import ModelConfig, TrainConfig, tune
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.saved import load_model
 from vrgcn.pairs.model import PairModel
+from vrgcn.targets.links import Links
 from vrgcn.targets.pair_rules import simple_rules
 from vrgcn.targets.ranking import OF_TRIPLES, score_edges
 from vrgcn.targets.triple_rules import simple_rules as triple_rules
 from vrgcn.targets.triple_split import split_triples
+from vrgcn.training.clock import Clock
 from vrgcn.tuning.finishing import TuneResult
 from vrgcn.tuning.space import (
     OF_PAIRS,
@@ -94,6 +96,24 @@ def test_what_cannot_be_searched_is_told() -> None:
     graph = graph.replace(pairs=replace(graph.pairs, val=graph.pairs.val[:0]))
     with refused():
         search(graph)
+
+
+def test_rules_have_a_fifth_of_the_time_and_the_first_in_any_case(monkeypatch) -> None:
+    now, notes = [0.0], []
+    monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
+    scores = Links.simple_scores
+
+    def slow(self: Links, splits: Any, width: int) -> Any:
+        for each in scores(self, splits, width):
+            now[0] += 15.0
+            yield each
+
+    monkeypatch.setattr(Links, "simple_scores", slow)
+    given = {"trials": 1, "search": ("learning_rate",), "on_note": notes.append}
+    names = list(simple_rules(communities().pairs))
+    found = search(communities(), time_limit="100s", **given)
+    assert [each.baseline for each in found.baselines] == names[:2]
+    assert notes[0] == (f"simple rules had 20% of the time limit: none is scored after {names[1]}")
 
 
 def test_rules_can_be_left_out() -> None:

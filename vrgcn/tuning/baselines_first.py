@@ -98,9 +98,17 @@ def _late_text(late: Mapping[str, float]) -> str:
 
 
 def score_rules(session: Session) -> None:
-    """Score the simple rules that stand beside the target on the validation split."""
+    """Score the simple rules that stand beside the target on the validation split, as far as their
+    part of the time allows; the first in any case."""
     clock, before = Clock(), 0.0
+    session.leaderboard.doing("scoring simple rules")
     width = session.search.given.model.embedding
     for title, scores in session.target.simple_scores(("val",), width):
         took, before = clock.used - before, clock.used
         session.note(Tried(-1, "complete", scores["val"], {}, 0, took, None, title))
+        if _left(session) <= 0:
+            session.on_note(
+                f"simple rules had {SHARE:.0%} of the time limit: none is scored after {title}"
+            )
+            return
+        session.leaderboard.doing(f"scoring simple rules, after {title}")
