@@ -81,4 +81,4 @@ def test_a_terminal_shows_what_is_done_and_the_seconds_that_pass(monkeypatch) ->
     console = Console(width=100)
     with console.capture() as text:
         console.print(shown._now)
-    assert text.get() == "fitting the baseline linear; 12.50 s of 3 min 0 s so far\n"
+    assert text.get() == "fitting the baseline linear; 12 s of 3 min 0 s so far\n"

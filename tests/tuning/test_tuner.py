@@ -197,7 +197,7 @@ def seconds(monkeypatch) -> list[float]:
 
 def test_the_time_is_kept_with_a_little_for_the_end(tmp_path, seconds) -> None:
     result = search(tmp_path, trials=None, time_limit="12s")
-    assert 11 <= seconds[0] <= 12
+    assert 9 <= seconds[0] <= 12  # a second and a hundredth are kept for files
     before = len(result.trials)
     seconds[0] = 0.0  # another process, which knows what was used
     assert len(search(tmp_path, trials=None, time_limit="12s").trials) == before
@@ -244,13 +244,13 @@ def test_what_the_end_costs_is_kept_of_the_time(monkeypatch) -> None:
     session.target = find_target(GRAPH, CONFIG)
     session.clock = SimpleNamespace(limit=100.0, used=10.0)
     monkeypatch.setattr(Session, "members", lambda self: [])
-    assert session.left == pytest.approx(100 - 10 - 1.5)
+    assert session.left == pytest.approx(100 - 10 - 2.0)
     members = [Member(trial, Path()) for trial in trials]
     monkeypatch.setattr(Session, "members", lambda self: members)
     session.__dict__["metric_seconds"] = 0.001
     of_ten = 2 * sum(0.5 + number for number in range(2, 12))
     scores = 12 * 20 + 12 * (20 * 10 + 1)  # standard errors, and bags of few validation nodes
-    assert session.left == pytest.approx(100 - 10 - 1.5 - of_ten - 0.001 * scores)
+    assert session.left == pytest.approx(100 - 10 - 2.0 - of_ten - 0.001 * scores)
 
 
 @pytest.mark.parametrize("names", [("layers", "estimator"), ("layers",)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,9 @@ class TuneOptions(TuneSettings, RunOptions):
 
 
 def run(options: TuneOptions) -> None:
-    """Search as the options say, or resume a search. Loading PyTorch counts as time of it."""
-    begun = Clock.now()
+    """Search as the options say, or resume a search. Loading this program and PyTorch counts as
+    time of it."""
+    begun = Clock.now() - time.process_time()
     from vrgcn.runs.resume import nothing_left
     from vrgcn.runs.training import finished_text
     from vrgcn.tuning.searching import run_search
@@ -40,13 +42,13 @@ def print_result(result: TuneResult, folder: Path) -> None:
     print(result)
     first, metric = result.trials[0], result.result.metric
     if result.best.number == first.number:
-        print("the settings that were given are the best of those that were tried")
+        print("trial 0, with the settings that `vrgcn train` takes, is the best single model")
     elif first.val is not None and result.result.val is not None:
         scores = metric.text(result.result.val), metric.text(first.val)
         after = "" if first.reason is None else f", after {first.epochs} epochs: {first.reason}"
         print(
-            f"validation {metric.title} {scores[0]}, of the settings that were given {scores[1]}"
-            f"{after}"
+            f"validation {metric.title} {scores[0]}; trial 0, with the settings that `vrgcn train` "
+            f"takes, has {scores[1]}{after}"
         )
     if result.average is None:
         _print_pairs(result, folder)

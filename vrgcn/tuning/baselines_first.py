@@ -7,7 +7,7 @@ middle when the part of the time is over, and keeps what it has found so far.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.past import past_of
@@ -39,12 +39,11 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
             f"without the baselines {', '.join(missing)}: they need scikit-learn or LightGBM; "
             "pip install 'vrgcn[sklearn]'"
         )
+    left = _part(session)
     with stop_requests() as stop:
 
         def over() -> bool:
-            limit = session.clock.limit
-            late = limit is not None and session.clock.used >= SHARE * limit
-            return late or stop.signal is not None
+            return left() <= 0 or stop.signal is not None
 
         fitted = graph if graph.visible is None else past_of(graph, seed)
         problem = Problem.of(fitted, session.metric, seed, over)
@@ -53,7 +52,7 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
             if name in missing or name in session.baselines:
                 continue
             seconds = 0.0 if name in own else _seconds(session, name, problem)
-            if session.baselines and (over() or seconds > _ROUGH * _left(session)):
+            if session.baselines and (over() or seconds > _ROUGH * left()):
                 late[name] = seconds
                 continue
             session.leaderboard.doing(f"fitting the baseline {name}")
@@ -79,10 +78,15 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
         session.baselines = first | session.baselines
 
 
-def _left(session: Session) -> float:
-    """Return the seconds that are left for baselines."""
+def _part(session: Session) -> Callable[[], float]:
+    """Return what gives the seconds that are left for baselines. Their part begins now: loading
+    PyTorch and the graph, which a busy machine does slowly, is none of it."""
     limit = session.clock.limit
-    return float("inf") if limit is None else SHARE * limit - session.clock.used
+    if limit is None:
+        return lambda: float("inf")
+    spent = sum(ended.seconds for ended in session.baselines.values())
+    end = session.clock.used + SHARE * limit - spent
+    return lambda: end - session.clock.used
 
 
 def _seconds(session: Session, name: str, problem: Problem) -> float:
@@ -100,13 +104,13 @@ def _late_text(late: Mapping[str, float]) -> str:
 def score_rules(session: Session) -> None:
     """Score the simple rules that stand beside the target on the validation split, as far as their
     part of the time allows; the first in any case."""
-    clock, before = Clock(), 0.0
+    clock, before, left = Clock(), 0.0, _part(session)
     session.leaderboard.doing("scoring simple rules")
     width = session.search.given.model.embedding
     for title, scores in session.target.simple_scores(("val",), width):
         took, before = clock.used - before, clock.used
         session.note(Tried(-1, "complete", scores["val"], {}, 0, took, None, title))
-        if _left(session) <= 0:
+        if left() <= 0:
             session.on_note(
                 f"simple rules had {SHARE:.0%} of the time limit: none is scored after {title}"
             )

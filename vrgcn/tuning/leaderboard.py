@@ -74,8 +74,10 @@ def summary(trials: Sequence[Tried]) -> str:
 
 
 def settings_text(values: dict[str, Any]) -> str:
-    """Return settings as text, such as model graphsage, layers 3, width 256."""
-    return ", ".join(f"{_SHORT.get(name, name)} {value_text(v)}" for name, v in values.items())
+    """Return settings as text, such as model graphsage, layers 3, width 256, without those that
+    are off."""
+    on = {name: value for name, value in values.items() if value or name == "dropout"}
+    return ", ".join(f"{_SHORT.get(name, name)} {value_text(v)}" for name, v in on.items())
 
 
 def changes_text(trial: Tried, trials: Sequence[Tried]) -> str:
@@ -83,8 +85,12 @@ def changes_text(trial: Tried, trials: Sequence[Tried]) -> str:
     first = next((each.values for each in trials if each.number == 0), {})
     if trial.number == 0 or not first:
         return settings_text(trial.values)
-    other = {name: value for name, value in trial.values.items() if first.get(name) != value}
-    return settings_text(other) or "as trial 0"
+    parts = [
+        f"{_SHORT.get(name, name)} {value_text(value)}"
+        for name, value in trial.values.items()
+        if first.get(name) != value
+    ]
+    return f"as trial 0, but {', '.join(parts)}" if parts else "as trial 0"
 
 
 def value_text(value: Any) -> str:
@@ -103,9 +109,13 @@ class _Now:
         self.text = "beginning"
 
     def __rich__(self) -> Group:
-        limit = "" if self.clock.limit is None else f" of {seconds_text(self.clock.limit)}"
-        now = Text(f"{self.text}; {seconds_text(self.clock.used)}{limit} so far")
+        limit = "" if self.clock.limit is None else f" of {_whole(self.clock.limit)}"
+        now = Text(f"{self.text}; {_whole(self.clock.used)}{limit} so far")
         return Group(now) if self.table is None else Group(self.table, now)
+
+
+def _whole(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else seconds_text(seconds)
 
 
 class Leaderboard:

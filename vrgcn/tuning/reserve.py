@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _AVERAGED = 10  # members that an average is expected to have
 _ALL_NODES = 2.0  # times as long as the validation nodes all nodes take
 _SMOOTHING = 0.05  # share of the limit that correcting and smoothing may take
-_FIXED, _SHARE = 0.5, 0.01  # seconds, and share of the limit, for files and what is not counted
+_FIXED, _SHARE = 1.0, 0.01  # seconds, and share of the limit, for files and what is not counted
 
 
 def reserve(session: Session) -> float:
