@@ -26,9 +26,8 @@ from vrgcn.inference.saved import SavedModel, load_model, save_model
 from vrgcn.inference.smoothing import Smoothing, Spreading
 from vrgcn.inference.stage import RowStage, Stage, StagedOutputs
 from vrgcn.inference.stages import STAGES
-from vrgcn.inference.sweeps import Outputs
+from vrgcn.inference.sweeps import KnownOutputs, Outputs
 from vrgcn.live.live import Live
-from vrgcn.live.reading import KnownOutputs
 from vrgcn.models.models import GCN
 from vrgcn.runs.card import facts_of, write_end
 from vrgcn.tasks import find_task

@@ -3,17 +3,16 @@ stages after it are chosen, and scored, without predicting again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.propagation import PropagationLike
 from vrgcn.inference.saved import SavedModel
-from vrgcn.inference.sweeps import ROWS, Outputs
+from vrgcn.inference.sweeps import KnownOutputs, Outputs
 
 
 @dataclass(frozen=True)
@@ -37,27 +36,4 @@ class KnownModel(SavedModel):
         on_chunk: Callable[[int], None] | None,
     ) -> Outputs:
         assert self.known is not None
-        return _KnownOutputs(graph, self.known)
-
-
-class _KnownOutputs(Outputs):
-    def __init__(self, graph: Graph, known: Tensor) -> None:
-        self._graph = graph
-        self.known = known
-
-    @property
-    def graph(self) -> Graph:
-        return self._graph
-
-    def layers(self) -> int:
-        return 0
-
-    def stream(
-        self, nodes: Tensor | None = None, layer: int | None = None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        asked = torch.arange(len(self.known)) if nodes is None else nodes
-        for some in asked.split(ROWS):
-            yield some, self.known[some]
-
-    def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
-        return 0
+        return KnownOutputs(graph, self.known)

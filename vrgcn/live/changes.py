@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from math import isnan
 from typing import Any
@@ -56,6 +57,20 @@ def within(*path: str | int) -> Iterator[None]:
     except RefusedError as error:
         error.path = (*path, *error.path)
         raise
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What some changes did.
+
+    added: the ids of new nodes, in the order in which they were named
+    rows: rows computed anew in the table of each level, and then of the outputs
+    seconds: from the check to the answer being there for readers
+    """
+
+    added: list[Any]
+    rows: tuple[int, ...]
+    seconds: float
 
 
 class Changes:

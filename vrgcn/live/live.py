@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,13 @@ from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
-from vrgcn.live.changes import Change, Changes, RefusedError, checked, id_list, within
+from vrgcn.inference.sweeps import KnownOutputs
+from vrgcn.live.changes import Applied, Change, Changes, RefusedError, checked, id_list, within
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
 from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import relation_of, with_pairs
 from vrgcn.live.materialise import materialise
 from vrgcn.live.reading import (
-    KnownOutputs,
     UnknownNodeError,
     hidden_numbers,
     names_of,
@@ -48,20 +47,6 @@ from vrgcn.live.world import (
 )
 from vrgcn.pairs.model import PairModel
 from vrgcn.tasks import find_task
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What some changes did.
-
-    added: the ids of new nodes, in the order in which they were named
-    rows: rows computed anew in the table of each level, and then of the outputs
-    seconds: from the check to the answer being there for readers
-    """
-
-    added: list[Any]
-    rows: tuple[int, ...]
-    seconds: float
 
 
 class Live:

@@ -6,17 +6,14 @@ The caller holds the lock that the lookup needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import torch
 from torch import Tensor
 
-from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
-from vrgcn.inference.sweeps import ROWS, Outputs
 from vrgcn.live.changes import RefusedError
 from vrgcn.live.ids import Id
 from vrgcn.live.known_pairs import best_new, relation_of
@@ -103,28 +100,3 @@ def names_of(nodes: list[Id], kind: str, text: bool) -> Names:
     if kind == ONLY:
         return Names(ids)
     return Names(kinds=Kinds({kind: max(len(nodes), 1)}), by_kind={kind: ids})
-
-
-class KnownOutputs(Outputs):
-    """Outputs that are there already. table: (nodes, width), without layers"""
-
-    def __init__(self, graph: Graph, table: Tensor) -> None:
-        self._graph = graph
-        self._table = table
-
-    @property
-    def graph(self) -> Graph:
-        return self._graph
-
-    def layers(self) -> int:
-        return 0
-
-    def stream(
-        self, nodes: Tensor | None = None, layer: int | None = None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        every = torch.arange(len(self._table)) if nodes is None else nodes
-        for chunk in every.split(ROWS):
-            yield chunk, self._table[chunk]
-
-    def work(self, nodes: Tensor | None = None, layer: int | None = None) -> int:
-        return 0
