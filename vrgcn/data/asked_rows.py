@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vrgcn.data.tables.dated.settings import DatedColumn
+from vrgcn.data.tables.dated.times import date_reader
 from vrgcn.data.tables.features import FeatureColumns
 from vrgcn.data.tables.ids import NodeIds, tidied
-from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.problems import Problems
 from vrgcn.data.tables.reading import Table
 from vrgcn.data.tables.recipe import ImportRecipe
@@ -83,7 +84,7 @@ def read_asked(table: Table, graph: Graph, recipes: Recipes) -> AskedRows:
     encoders = [] if recipe is None else recipe.encoders
     wanted = [*(column for _, column in ends.values()), at]
     _check(table, dict.fromkeys([*wanted, *(encoder.column for encoder in encoders)]))
-    date, problems = KeptReader(table, at, "date", ""), Problems(table)
+    date, problems = date_reader(table, DatedColumn(at), "at"), Problems(table)
     features = FeatureColumns(table, encoders, problems, recipe is not None and recipe.marked)
     texts: dict[str, list[pa.Array]] = {name: [] for name in ends}
     times, blocks, given = [], [], []

@@ -13,6 +13,7 @@ import pyarrow as pa
 from vrgcn.data.tables.overrides import Override, matches, parse_fills
 from vrgcn.data.tables.problems import Collected
 from vrgcn.data.tables.reading import Table
+from vrgcn.data.tables.rows import ROW
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.values import is_list, is_number, is_text
 from vrgcn.files.mistakes import InputError
@@ -328,7 +329,8 @@ def _missing(table: Table, column: str, name: str) -> InputError:
 
 
 def shown_columns(columns: list[str]) -> str:
-    """Return the first ten names, and how many more there are."""
+    """Return the first ten names, and how many more there are, but for that of row numbers."""
+    columns = [column for column in columns if column != ROW]
     shown = ", ".join(map(repr, columns[:10]))
     return shown if len(columns) <= 10 else f"{shown} and {len(columns) - 10} more"
 

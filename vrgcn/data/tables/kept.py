@@ -69,7 +69,11 @@ class KeptReader:
     """Reads one column; the first rows say of which kind it is if the user does not.
 
     problems: of the table, in which cells of another kind are noted
+    advice: what to do about such cells; "" for what a kept column needs
+    seconds: dates are numbers, seconds since 1970
     """
+
+    advice = ""
 
     def __init__(self, table: Table, column: str, kind: str, format: str) -> None:
         cells = table.kind(column)
@@ -81,6 +85,7 @@ class KeptReader:
         self.column = column
         self.problems = Problems(table)
         self.format = format or None
+        self.seconds = is_number(cells) and self.format is None
         self.kind = cast(ColumnKind, kind or _seen_kind(table, column))
         self._classes: dict[str, int] = {}
 
@@ -101,9 +106,8 @@ class KeptReader:
         return values
 
     def _date(self, start: int, cells: pa.Array) -> Values:
-        if is_number(cells.type) and self.format is None:
-            values, _ = to_numbers(cells, np.float64)
-            return values
+        if self.seconds:
+            return self._number(start, cells)
         seconds, wrong = parse_dates(cells, self.format)
         self._note(no_date(self.format), start, wrong, cells)
         return seconds
@@ -130,7 +134,9 @@ class KeptReader:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         kinds = " or ".join(k for k in ("number", "class", "date:FORMAT") if k != self.kind)
         advice = f"give {setting('keep', f'{self.column}=KIND')}, KIND {kinds}"
-        self.problems.add(what, self.column, start + rows, cells.take(pa.array(rows)), advice)
+        self.problems.add(
+            *(what, self.column, start + rows, cells.take(pa.array(rows)), self.advice or advice)
+        )
 
 
 def _seen_kind(table: Table, column: str) -> str:

@@ -24,6 +24,7 @@ from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.kept import kept_columns
 from vrgcn.data.tables.narrowing import Narrowing, naming
 from vrgcn.data.tables.nodes import check_split
+from vrgcn.data.tables.overrides import matches
 from vrgcn.data.tables.problems import Collected, KnownError
 from vrgcn.data.tables.proposal import Proposal, propose, rows_of
 from vrgcn.data.tables.reading import Table, keys_of
@@ -388,6 +389,8 @@ class Roles:
             return spec
         if kind == task.past:
             label = self._narrowing.of_kind(task.kind).label or ("label",)
+            if not any(matches(column, name) for name in label for column in table.columns):
+                raise KnownError  # the rows themselves lack it
             return replace(spec, features=label, fill=("mean",), column=(), drop=())
         aside = [date.column]
         if self._times is not None and self._times.given_split and kind == task.kind:

@@ -206,10 +206,17 @@ def _words(files: Mapping[str, Sequence[Place]]) -> list[Any]:
 
 def parse_dates(spec: ImportSpec) -> dict[str, DatedColumn]:
     """Return the date columns of kinds, those of the rows of the task too."""
-    kinds = spec.schema.kinds
+    task = spec.task_rows
+    own = task.kinds if task is not None else ()
+    kinds = {kind: path for kind, path in spec.schema.kinds.items() if kind not in own}
     found: dict[str, DatedColumn] = {}
     for text in spec.dated:
         kind, dot, column = text.partition(".")
+        if kind in own:
+            raise InputError(
+                f"{setting('dated', text)}: {kind!r} are the rows of the task, whose time is "
+                f"{setting('at')}; leave it out"
+            )
         if not dot or kind not in kinds:
             close = get_close_matches(kind, kinds, n=1)
             hint = f"; did you mean {close[0]!r}?" if close and dot else ""
@@ -228,12 +235,4 @@ def parse_dates(spec: ImportSpec) -> dict[str, DatedColumn]:
                 f"{column!r}; give the one from which on a row is known"
             )
         found[kind] = DatedColumn.parse("dated", column)
-    task = spec.task_rows
-    if task is not None:
-        if task.kind in found:
-            raise InputError(
-                f"{setting('dated')}: {task.kind!r} are the rows of the task, whose time is "
-                f"{setting('at', task.at.column)}; leave it out"
-            )
-        found |= dict.fromkeys(task.kinds, task.at)
-    return found
+    return found if task is None else found | dict.fromkeys(own, task.at)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import named_column
 from vrgcn.data.tables.dated.settings import DatedColumn, TaskRows
-from vrgcn.data.tables.encoders.dates import date_formats
+from vrgcn.data.tables.encoders.dates import date_formats, parse_dates
 from vrgcn.data.tables.ids import NodeIds, joined, tidied
 from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.problems import Collected, Problems
@@ -27,7 +27,7 @@ from vrgcn.data.tables.schema import RelationFile
 from vrgcn.data.tables.sources import RelationSource
 from vrgcn.data.tables.spec import ImportSpec
 from vrgcn.data.tables.splits import NO_SPLIT, NONE, split_codes
-from vrgcn.data.tables.values import is_nothing, is_number, is_text, to_text
+from vrgcn.data.tables.values import is_nothing, is_text, is_time, to_numbers, to_text
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.wording import counted
@@ -132,8 +132,7 @@ class ReadingTimes:
             if kind != self._task.past and kind in self._tables:
                 with self._found.step():
                     self._read(kind, column)
-        if self._task.kind not in times.values:
-            self._found.raise_if_any()
+        self._found.raise_if_any()
         while any(self._inherit(relation) for relation in relations):
             pass  # kinds that name kinds that name dated ones
         self._check_facts()
@@ -150,73 +149,25 @@ class ReadingTimes:
     def _read(self, kind: str, date: DatedColumn) -> None:
         name = "at" if kind == self._task.kind else "dated"
         table = self._tables[kind]
-        column = named_column(table, date.column, name)
-        assert column is not None
-        form = self._format(kind, table, date, name)
-        reader = KeptReader(table, column, "date", form)
-        parts = []
+        reader = date_reader(table, date, name, kind if name == "dated" else "")
+        column, parts = reader.column, []
         for start, batch in table.batches([column]):
             parts.append(reader.read(start, batch.column(column)))
             self._on_rows(table.name, start + len(batch))
         values = np.concatenate(parts)
         self._found.add(reader.problems)
         missing = np.flatnonzero(np.isnan(values))
-        if kind == self._task.kind:
+        if kind == self._task.kind and not reader.problems.lines():
             problems = Problems(table)
-            if not reader.problems.lines():
-                problems.add("is empty", column, missing, advice="every row needs its time")
+            problems.add("is empty", column, missing, advice="every row needs its time")
             self._found.add(problems)
         elif len(missing):
             self._times.notes.append(
                 f"{table.name}: column {column!r}: {counted(len(missing), 'row has', 'rows have')} "
                 "no date: no row of the task sees them"
             )
+        self._zones[kind] = has_zones(table, column)
         self._times.values[kind], self._times.columns[kind] = values, column
-
-    def _format(self, kind: str, table: Table, date: DatedColumn, name: str) -> str:
-        """The format of a column of dates; "" for ISO 8601, timestamps and seconds since 1970."""
-        column = date.column
-        if date.format:
-            return date.format
-        _, batch = next(iter(table.batches([column])))
-        cells = batch.column(column)[:SAMPLE]
-        said = column if name == "at" else f"{kind}.{column}"
-        if is_number(cells.type):
-            self._check_seconds(table, column, cells, setting(name, f"{said}=date:%Y"))
-            return ""
-        self._zones[kind] = getattr(cells.type, "tz", None) is not None
-        if not is_text(cells.type):
-            return ""
-        text = pc.utf8_trim_whitespace(to_text(cells))
-        known = text.filter(pa.array(~is_nothing(text)))
-        self._zones[kind] = bool(pc.any(pc.match_substring_regex(known, _ZONE)).as_py())
-        formats = date_formats(known)
-        if not formats and len(known):
-            raise InputError(
-                f"{table.name}: column {column!r} holds no dates, first {known[0].as_py()!r}; give "
-                f"their format with {setting(name, f'{said}=date:FORMAT')}, or another column"
-            )
-        if len(formats) > 1:
-            options = " or ".join(setting(name, f"{said}=date:{format}") for format in formats)
-            raise InputError(
-                f"{table.name}: column {column!r} holds dates such as {known[0].as_py()!r}: is the "
-                f"day first, or the month? Give {options}"
-            )
-        return formats[0] or "" if formats else ""
-
-    @staticmethod
-    def _check_seconds(table: Table, column: str, cells: pa.Array, advice: str) -> None:
-        """Refuse numbers that are hardly seconds since 1970."""
-        values = pc.cast(cells, pa.float64(), safe=False).drop_null().to_numpy(zero_copy_only=False)
-        typical = float(np.median(np.abs(values))) if len(values) else _SECONDS[0]
-        low, high = _SECONDS
-        if low <= typical < high:
-            return
-        what = "milliseconds? Divide them by 1,000" if typical >= high else f"years? Give {advice}"
-        raise InputError(
-            f"{table.name}: column {column!r} holds numbers such as {typical:.0f}; numbers as "
-            f"dates are seconds since 1970. Are they {what}"
-        )
 
     def _inherit(self, relation: RelationSource) -> bool:
         """Give a kind without dates those of the rows that it names; return True if it did."""
@@ -239,7 +190,7 @@ class ReadingTimes:
 
     def _check_facts(self) -> None:
         """Refuse rows that see nothing: no table is dated."""
-        if set(self._times.values) - {self._task.kind}:
+        if set(self._spec.dates) - {*self._task.kinds}:
             return
         raise InputError(
             f"{setting('rows')}: no table is dated, so that rows would see nothing of the past; "
@@ -369,6 +320,89 @@ class ReadingTimes:
                 f"dates of {', '.join(zoned)} have a time zone, and those of {', '.join(plain)} "
                 "have none: all are compared in UTC"
             )
+
+
+def date_reader(table: Table, date: DatedColumn, name: str, kind: str = "") -> KeptReader:
+    """Return the reader of a column of dates, in the format that the first rows have if none is
+    given.
+
+    name: the setting that names the column, for errors; kind: before the column's name there
+    """
+    column = named_column(table, date.column, name)
+    assert column is not None
+    said = f"{kind}.{column}" if kind else column
+    cells = _first(table, column)
+    seconds = False
+    if not date.format and not is_time(cells.type):
+        numbers, wrong = to_numbers(cells, np.float64)
+        seconds = not len(wrong)
+        if seconds:
+            _check_seconds(table, column, numbers, setting(name, f"{said}=date:%Y"))
+    form = date.format if date.format or seconds else _seen_format(table, column, name, said)
+    reader = KeptReader(table, column, "date", form)
+    reader.seconds |= seconds
+    reader.advice = f"if they are written otherwise, give {setting(name, f'{said}=date:FORMAT')}"
+    return reader
+
+
+def has_zones(table: Table, column: str) -> bool:
+    """True if dates of the first rows have a time zone."""
+    cells = _first(table, column)
+    if not is_text(cells.type):
+        return getattr(cells.type, "tz", None) is not None
+    return bool(pc.any(pc.match_substring_regex(to_text(cells), _ZONE)).as_py())
+
+
+def _first(table: Table, column: str) -> pa.Array:
+    _, batch = next(iter(table.batches([column])))
+    return batch.column(column)[:SAMPLE]
+
+
+def _seen_format(table: Table, column: str, name: str, said: str) -> str:
+    """The format of a column of dates; "" for ISO 8601, timestamps and seconds since 1970."""
+    cells = _first(table, column)
+    if not is_text(cells.type):
+        return ""
+    text = pc.utf8_trim_whitespace(to_text(cells))
+    known = text.filter(pa.array(~is_nothing(text)))
+    formats = date_formats(known)
+    if not formats and len(known):
+        raise InputError(
+            f"{table.name}: column {column!r} holds {_no_dates(known)}; give their format with "
+            f"{setting(name, f'{said}=date:FORMAT')}, or another column"
+        )
+    if len(formats) > 1:
+        options = " or ".join(setting(name, f"{said}=date:{format}") for format in formats)
+        raise InputError(
+            f"{table.name}: column {column!r} holds dates such as {known[0].as_py()!r}: is the "
+            f"day first, or the month? Give {options}"
+        )
+    return formats[0] or "" if formats else ""
+
+
+def _no_dates(known: pa.Array) -> str:
+    """Words for texts that are not dates of one format."""
+    [form, *_] = [*date_formats(known, 1e-9), ""]
+    wrong = parse_dates(known, form)[1] if form != "" else np.arange(len(known))
+    right = np.setdiff1d(np.arange(len(known)), wrong)
+    if not len(right):
+        return f"no dates, first {known[0].as_py()!r}"
+    one, other = (known[int(places[0])].as_py() for places in (right, wrong))
+    return f"dates of several formats, {one!r} and {other!r}: write all of them the same way"
+
+
+def _check_seconds(table: Table, column: str, values: Float64s, advice: str) -> None:
+    """Refuse numbers that are hardly seconds since 1970."""
+    low, high = _SECONDS
+    known = np.abs(values[~np.isnan(values)])
+    typical = float(np.median(known)) if len(known) else low
+    if low <= typical < high:
+        return
+    what = "milliseconds? Divide them by 1,000" if typical >= high else f"years? Give {advice}"
+    raise InputError(
+        f"{table.name}: column {column!r} holds numbers such as {typical:.0f}; numbers as dates "
+        f"are seconds since 1970. Are they {what}"
+    )
 
 
 def day(seconds: float) -> str:

@@ -156,10 +156,10 @@ def _look_of_texts(sample: ColumnSample) -> Look | None:
     )
 
 
-def date_formats(known: pa.Array) -> list[str | None]:
-    """Return the formats that most of some texts have, all equally often; none if they are no
+def date_formats(known: pa.Array, mostly: float = MOSTLY) -> list[str | None]:
+    """Return the formats that a share of some texts have, all equally often; none if they are no
     dates. None stands for ISO 8601."""
-    enough = MOSTLY * len(known)
+    enough = mostly * len(known)
     if len(known) - len(parse_dates(known, None)[1]) >= enough:
         return [None]
     rights = {
