@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from vrgcn import Graph, load_graph
 from vrgcn.data.store import verify_graph
@@ -306,6 +307,30 @@ def test_the_summary_says_what_rows_see(files: Path) -> None:
     lines = {line.split()[0]: line.split()[1:4] for line in summary.dated if line}
     assert lines["result-last_5-dnf"] == ["8", "1.33", "1"]
     assert lines["result"] == ["5", "2020-01-10", "2020-06-10"]
+
+
+def test_data_frames_make_the_same_graph(files: Path) -> None:
+    kinds = ("driver", "team", "result", "lap")
+    frames = {kind: pd.read_csv(files / f"{kind}s.csv") for kind in kinds}
+    graph = Graph.from_tables(
+        frames,
+        {
+            ("result", "driver", "driver"): frames["result"],
+            ("result", "team", "team"): frames["result"],
+            ("lap", "result", "result"): frames["lap"],
+        },
+        dated={"result": "date"},
+        rows=("driver", pd.read_csv(files / "dnf.csv"), "date"),
+        label="target",
+        known_after="30d",
+    )
+    expected, _ = imported()
+    assert graph.target == "rows"
+    for name, part in expected.relations.items():
+        A = graph.relations[name.replace("dnf", "rows")].adjacency
+        assert torch.equal(A.indices, part.adjacency.indices)
+        assert torch.equal(A.indptr, part.adjacency.indptr)
+    assert torch.equal(graph.features.to_dense(), expected.features.to_dense())
 
 
 def test_dates_are_read_in_the_format_that_most_of_them_have(files: Path) -> None:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from vrgcn.data.databases.proposing import lacking, propose
 from vrgcn.data.databases.source import Keys, TableSource, naming, open_source
 from vrgcn.data.databases.url import TableUrl
+from vrgcn.data.tables.columns import is_called
+from vrgcn.files.mistakes import InputError
+from vrgcn.files.setting_names import setting
 from vrgcn.files.wording import printable
 from vrgcn.pages.terminal import text_table
 from vrgcn.training.progress import progress_bar
 
 
-def print_proposal(url: TableUrl, out: Path | None) -> None:
+def print_proposal(
+    url: TableUrl, out: Path | None, of_rows: Mapping[str, Sequence[str]] | None = None
+) -> None:
     """Print what the tables of a database become, and the command.
 
     out: folder of the graph; None for one that is called as the database is
+    of_rows: settings of rows with a time of their own, for the command; None if there are none
     """
     with closing(open_source(url)) as source, naming(url.address, (ValueError,)):
-        proposal = propose(source.keys(), _Gaps(source))
+        proposal = propose(source.keys(), _Gaps(source), dated=bool(of_rows))
     headings = ("table", "becomes", "columns")
     with progress_bar() as progress:
         progress.console.print(text_table(f"tables of {url}", headings, proposal.rows, names=3), "")
@@ -31,8 +38,11 @@ def print_proposal(url: TableUrl, out: Path | None) -> None:
     if proposal.notes:
         print()
     folder = out or Path("graphs") / _name(url)
-    settings = proposal.settings(url)
+    rows = {} if of_rows is None else _with_kinds(of_rows, proposal.nodes)
+    settings = proposal.settings(url) | rows
     print(printable(_command(settings | {"out": [str(folder)]}), keep="\n"))
+    if of_rows:
+        return
     print(
         "\nTo predict a column of a kind, add --label KIND.COLUMN and a split, such as "
         "--ratio 0.6 0.2 0.2."
@@ -45,9 +55,26 @@ def print_proposal(url: TableUrl, out: Path | None) -> None:
         )
 
 
+def _with_kinds(of_rows: Mapping[str, Sequence[str]], kinds: Collection[str]) -> dict[str, Any]:
+    """The settings of rows, their entities called as the kinds are: driver is drivers."""
+    words = []
+    for word in of_rows["rows"]:
+        entity, equals, path = word.partition("=")
+        found = [kind for kind in kinds if is_called(kind, entity)]
+        if not equals or not found:
+            raise InputError(
+                f"{setting('rows', word)}: must be KIND=FILE, KIND one of {', '.join(kinds)}"
+            )
+        words.append(f"{entity if entity in found else found[0]}={path}")
+    return {**of_rows, "rows": words}
+
+
 def _command(settings: Mapping[str, Sequence[str]]) -> str:
     """Return the command for a shell, a line for each flag."""
-    lines = [f"--{name} {' '.join(map(quote, values))}" for name, values in settings.items()]
+    lines = [
+        f"--{name.replace('_', '-')} {' '.join(map(quote, values))}"
+        for name, values in settings.items()
+    ]
     return " \\\n    ".join(["vrgcn import", *lines])
 
 

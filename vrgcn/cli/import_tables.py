@@ -25,6 +25,11 @@ _TOO_LARGE = """there is not enough memory to import these tables. What takes le
   a higher limit, where the process has one (ulimit -v)
 Features, and edges but for a part at a time, do not have to fit."""
 _TEXTS = field_texts(ImportSpec)
+# Flags that may be given with the address of a database, for the command that is printed.
+_OF_ROWS = (
+    *("rows", "at", "label", "task", "last", "known_after"),
+    *("split", "train_until", "val_until"),
+)
 
 
 @dataclass(frozen=True)
@@ -92,12 +97,28 @@ class ImportOptions(ImportSpec, Options):
                 f"{without_password(database)}: leave out what follows #, and an import of all "
                 "tables is proposed; or name this table with --nodes or --edges"
             )
+        if self.rows and self.at is None:
+            raise InputError("--rows: give --at COLUMN, the time of each row")
         for field in fields(self):
-            if field.name not in ("database", "out") and getattr(self, field.name) != field.default:
+            of_rows = field.name in _OF_ROWS and self.rows
+            given = getattr(self, field.name) != field.default
+            if field.name not in ("database", "out") and given and not of_rows:
                 flag = f"--{field.name.replace('_', '-')}"
                 raise InputError(
                     f"{flag}: add it to the command that `vrgcn import {database}` prints"
                 )
+
+    @property
+    def of_rows(self) -> dict[str, list[str]] | None:
+        """The flags about rows with a time of their own, for the command that is printed."""
+        if not self.rows:
+            return None
+        found = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _OF_ROWS and value != field.default:
+                found[field.name] = list(map(str, value if isinstance(value, tuple) else [value]))
+        return found
 
     def checked(self) -> Self:
         """Raise if a file does not exist, if --like is no graph, or if --out exists."""
@@ -121,7 +142,7 @@ def run(options: ImportOptions) -> None:
     if options.database is not None:
         from vrgcn.cli.import_database import print_proposal
 
-        print_proposal(TableUrl.parse(options.database), options.out)
+        print_proposal(TableUrl.parse(options.database), options.out, options.of_rows)
         return
     _import(options)
 

@@ -84,7 +84,7 @@ def read_asked(table: Table, graph: Graph, recipes: Recipes) -> AskedRows:
     encoders = [] if recipe is None else recipe.encoders
     wanted = [*(column for _, column in ends.values()), at]
     _check(table, dict.fromkeys([*wanted, *(encoder.column for encoder in encoders)]))
-    date, problems = date_reader(table, DatedColumn(at), "at"), Problems(table)
+    date, problems = date_reader(table, DatedColumn(at)), Problems(table)
     features = FeatureColumns(table, encoders, problems, recipe is not None and recipe.marked)
     texts: dict[str, list[pa.Array]] = {name: [] for name in ends}
     times, blocks, given = [], [], []

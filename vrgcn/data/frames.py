@@ -41,6 +41,7 @@ _ODD = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 _PLAIN = (str, bytes, Number, np.generic, date, time, timedelta, UUID, PurePath, Enum)
 
 
+ROWS = "rows"  # the kind of rows with a time of their own
 End = tuple[Any, Any, dict[str, Any]]  # an edge of NetworkX: source, target, attributes
 
 
@@ -73,6 +74,10 @@ def graph_from_tables(
 ) -> Graph:
     """See `Graph.from_tables`."""
     tables: dict[str, Table] = {}
+    if options.get("rows") is not None:
+        options |= _rows_of(*options["rows"], tables=tables)
+    if isinstance(options.get("dated"), Mapping):
+        options["dated"] = [f"{kind}.{column}" for kind, column in options["dated"].items()]
     ids = _listed(options.pop("id", None))
     links = {
         triple: read_frame(_title(triple), frame)
@@ -98,6 +103,14 @@ def graph_from_tables(
         files.append(f"{title}={same or title}")
     spec = {"nodes": tuple(f"{kind}={kind}" for kind in nodes) or None, "edges": tuple(files)}
     return _imported(tables, out, verbose, options, spec | {"id": tuple(ids) or None})
+
+
+def _rows_of(
+    entity: str | Sequence[str], frame: Any, at: str, *, tables: dict[str, Table]
+) -> dict[str, Any]:
+    """The settings of rows with a time of their own, whose table is added to `tables`."""
+    tables[ROWS] = _frame_table(ROWS, read_frame(ROWS, frame))
+    return {"rows": [f"{kind}={ROWS}" for kind in _listed(entity)], "at": at}
 
 
 def graph_from_networkx(

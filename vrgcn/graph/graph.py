@@ -434,7 +434,9 @@ class Graph:
         edges: {(source kind, relation, target kind): DataFrame}, ids as in `from_pandas`, or in
             columns that are called as the kinds
         options: those of `vrgcn import` by name, columns with their kind: label="user.churned",
-            fill="item.price=median", drop=["user.zip"], weight="bought.amount"
+            fill="item.price=median", drop=["user.zip"], weight="bought.amount"; and, of rows with
+            a time of their own, dated={"result": "date"} and rows=("driver", DataFrame, "date"):
+            the kinds that the rows name, the rows, and the column of their times
         """
         from vrgcn.data.frames import graph_from_tables
 

@@ -55,6 +55,44 @@ def test_the_printed_command_runs_unchanged(vrgcn, address: str) -> None:
     assert len(graph.relations["users-orders-items"].adjacency.indices) == 24
 
 
+def test_rows_with_a_time_propose_which_tables_are_dated(
+    vrgcn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with sqlite3.connect("f1.db") as database:
+        database.executescript(
+            """
+            CREATE TABLE drivers (id INTEGER PRIMARY KEY, born DATE);
+            CREATE TABLE races (id INTEGER PRIMARY KEY, name TEXT);
+            CREATE TABLE results (driver INTEGER REFERENCES drivers (id),
+                race INTEGER REFERENCES races (id), paid TIMESTAMP, date TIMESTAMP, points REAL);
+            INSERT INTO drivers VALUES (1, '1990-01-01'), (2, '1991-01-01');
+            INSERT INTO races VALUES (1, 'Monza'), (2, 'Spa');
+            INSERT INTO results VALUES (1, 1, '2020-02-02', '2020-01-01', 3),
+                (2, 2, '2020-02-03', '2020-02-01', 5);
+            """
+        )
+    database.close()
+    Path("dnf.csv").write_text(
+        "driver,at,label,split\n1,2020-01-01,0,train\n1,2020-01-31,1,train\n2,2020-03-01,0,test\n"
+    )
+    flags = ("--rows", "driver=dnf.csv", "--at", "at", "--known-after", "12h")
+    code, out, err = vrgcn("import", "sqlite:///f1.db", *flags)
+    assert code == 0, err
+    assert "results: dated by 'date'; it also has 'paid'" in out
+    _, *words = printed_command(out)
+    assert words[words.index("--dated") :][:2] == ["--dated", "results.date"]
+    assert words[words.index("--rows") :][:2] == ["--rows", "drivers=dnf.csv"]
+    code, _, err = vrgcn(*words)
+    assert code == 0, err
+    graph = load_graph("graphs/f1")
+    assert graph.target == "dnf"
+    assert graph.relations["results-last-dnf"].num_edges == 3
+    code, _, err = vrgcn("import", "sqlite:///f1.db", "--rows", "pilot=dnf.csv", "--at", "at")
+    assert code == 1
+    assert "must be KIND=FILE, KIND one of drivers, races, results" in err
+
+
 def test_a_table_whose_key_is_two_foreign_keys_is_a_relation() -> None:
     found = settings(
         keys("users", "id age", "id"),

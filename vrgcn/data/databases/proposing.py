@@ -3,6 +3,9 @@
 A table whose primary key is two foreign keys is a relation, and so is one that has exactly two
 foreign keys and that no other table refers to. Any other table that has a foreign key, or that
 another refers to, is a kind of nodes, and each of its foreign keys a relation.
+
+For rows with a time of their own, a kind that has a foreign key and a column of dates is dated, and
+a relation that has one is a kind instead.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 
 _BYTES = re.compile(r"blob|binary|bytea", re.IGNORECASE)
+_DATE = re.compile(r"date|time", re.IGNORECASE)  # in types; and in names of texts
+_WHEN = re.compile(r"^(date|time|timestamp|datetime|at|day|when)$|date$|time$|_(at|on)$", re.I)
 _ID = re.compile(r"[ _]?(id|ID|Id)$")
 
 Empty = Callable[[Keys, Sequence[str]], bool]  # whether some rows lack one of these columns
@@ -37,6 +42,7 @@ class ImportProposal:
     source: list[str] = field(default_factory=list)
     target: list[str] = field(default_factory=list)
     drop: list[str] = field(default_factory=list)
+    dated: list[str] = field(default_factory=list)
     rows: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -58,18 +64,23 @@ class ImportProposal:
         return {"nodes": [str(url.of(nodes))], "edges": [str(url.of(edges))], **columns}
 
     def _columns(self) -> dict[str, list[str]]:
-        given = {"id": self.id, "source": self.source, "target": self.target, "drop": self.drop}
+        given = {"id": self.id, "source": self.source, "target": self.target}
+        given |= {"dated": self.dated, "drop": self.drop}
         return {name: columns for name, columns in given.items() if columns}
 
 
-def propose(tables: Sequence[Keys], empty: Empty) -> ImportProposal:
-    """Return the import that the keys of all tables suggest."""
-    return _Proposing(tables, empty).proposal()
+def propose(tables: Sequence[Keys], empty: Empty, dated: bool = False) -> ImportProposal:
+    """Return the import that the keys of all tables suggest.
+
+    dated: for rows with a time of their own
+    """
+    return _Proposing(tables, empty, dated).proposal()
 
 
 class _Proposing:
-    def __init__(self, tables: Sequence[Keys], empty: Empty) -> None:
+    def __init__(self, tables: Sequence[Keys], empty: Empty, dated: bool) -> None:
         self._tables = {each.table: each for each in tables}
+        self._dated = dated
         self._empty = empty
         self._found = ImportProposal()
         self._foreign = {each.table: self._usable(each) for each in tables}
@@ -95,9 +106,10 @@ class _Proposing:
                 proposal.rows.append((name, f"relation {title}", columns))
             elif self._foreign[name] or self._referred[name] or name in used:
                 own = self._add_kind(table)
-                becomes = f"kind {self._names[name]}" + "".join(
-                    f", relation {each}" for each in own
-                )
+                dates = [date.partition(".") for date in proposal.dated]
+                told = "".join(f", dated by {d}" for k, _, d in dates if k == self._names[name])
+                told += "".join(f", relation {each}" for each in own)
+                becomes = f"kind {self._names[name]}{told}"
                 proposal.rows.append((name, becomes, columns))
             else:
                 proposal.rows.append((name, "left out: no key leads to or from it", columns))
@@ -130,6 +142,8 @@ class _Proposing:
     def _ends(self, table: Keys) -> list[ForeignKey]:
         """The foreign keys at the ends of a table that is a relation; empty for other tables."""
         foreign = self._foreign[table.table]
+        if self._dated and _dates(table):
+            return []
         by_column = {key.columns[0]: key for key in foreign}
         if len(table.primary) == 2 and {*table.primary} <= {*by_column}:
             return [by_column[column] for column in table.primary]
@@ -162,6 +176,7 @@ class _Proposing:
         elif identity != ("id" if "id" in table.columns else next(iter(table.columns))):
             proposal.id.append(f"{kind}.{identity}")
         proposal.nodes[kind] = what
+        self._add_date(kind, table)
         titles: list[str] = []
         ends: list[str] = []
         for key in self._foreign[table.table]:
@@ -178,6 +193,18 @@ class _Proposing:
             ends.append(key.columns[0])
         self._drop(table, kind, [*table.primary, *self._keys_of(table)], [identity, *ends])
         return titles
+
+    def _add_date(self, kind: str, table: Keys) -> None:
+        dates = _dates(table) if self._dated else []
+        named = [key for key in self._foreign[table.table] if key.table != table.table]
+        if dates and named:
+            self._found.dated.append(f"{kind}.{dates[0]}")
+            if dates[1:]:
+                self._found.notes.append(
+                    f"{table.table}: dated by {dates[0]!r}; it also has "
+                    f"{', '.join(map(repr, dates[1:]))}: date it by the column from which on the "
+                    "whole row is known"
+                )
 
     def _id(self, table: Keys) -> str | None:
         """The column that names the rows of a table; None if there is none."""
@@ -205,6 +232,17 @@ class _Proposing:
         for column in dict.fromkeys([*keys, *odd]):
             if column not in used:
                 self._found.drop.append(f"{owner}.{column}")
+
+
+def _dates(table: Keys) -> list[str]:
+    """Columns of dates, those first that are called as dates of the rows are."""
+    found = [
+        column
+        for column, kind in table.columns.items()
+        if _DATE.search(kind) or (re.search("text|char", kind, re.I) and _WHEN.search(column))
+    ]
+    keys = {*table.primary, *(column for key in table.foreign for column in key.columns)}
+    return sorted((c for c in found if c not in keys), key=lambda c: not _WHEN.search(c))
 
 
 def _what(table: str) -> str:

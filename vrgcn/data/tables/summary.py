@@ -53,6 +53,7 @@ class RelationCounts:
     entries: entries of the adjacency matrix, two for an undirected edge and one for a self-loop
     self_loops: rows that join a node with itself
     one_way: it has no reverse; late: rows whose edge would lead back in time
+    seen: it leads from facts to rows of a task, and is reported with these
     """
 
     name: str
@@ -66,6 +67,7 @@ class RelationCounts:
     table: str
     one_way: bool = False
     late: int = 0
+    seen: bool = False
 
     @property
     def edges(self) -> int:
@@ -200,8 +202,9 @@ class ImportSummary:
             )
         yield ""
         yield f"{'relation':<{name}} {'edges':>14} {'rows':>9}   {self._reverses}"
-        order = sorted(self.relations, key=lambda each: -each.edges)
-        shown = self.relations if len(order) <= RELATIONS_SHOWN else order[:RELATIONS_SHOWN]
+        own = [each for each in self.relations if not each.seen]
+        order = sorted(own, key=lambda each: -each.edges)
+        shown = own if len(order) <= RELATIONS_SHOWN else order[:RELATIONS_SHOWN]
         for relation in shown:
             yield (
                 f"{printable(relation.name):<{name}} {relation.edges:>14,} {relation.rows:>9,}   "
@@ -300,11 +303,15 @@ def summarise(
     labelled = next((k for k in kinds if k.source.name == source.labelled), None)
     nodes = Nodes(kinds[0].nodes.ids) if labelled is None else labelled.nodes
     isolated = float((degrees.others == 0).mean())
+    seen = [] if sight is None else sight.relations
     alike = [] if source.named else two_kinds_in_one(source, nodes.ids)
     return ImportSummary(
         out=source.spec.out,
         kinds=[_kind_counts(kind, degrees) for kind in kinds],
-        relations=[_relation_counts(relation) for relation in relations],
+        relations=[
+            _relation_counts(relation, seen=any(relation is each for each in seen))
+            for relation in relations
+        ],
         directed=relations[0].adjacency.directed,
         histogram=degree_histogram(degrees.into),
         **_label_counts(nodes),
@@ -325,7 +332,7 @@ def _kind_counts(kind: ReadKind, degrees: Degrees) -> KindCounts:
     return KindCounts(kind.source.name, count, width, isolated, table)
 
 
-def _relation_counts(relation: ReadRelation) -> RelationCounts:
+def _relation_counts(relation: ReadRelation, seen: bool) -> RelationCounts:
     pairs, adjacency = relation.pairs, relation.adjacency
     return RelationCounts(
         relation_name(relation.triple),
@@ -339,6 +346,7 @@ def _relation_counts(relation: ReadRelation) -> RelationCounts:
         table=relation.source.table.name,
         one_way=relation.one_way,
         late=relation.pairs.late if isinstance(relation.pairs, EdgesInTime) else 0,
+        seen=seen,
     )
 
 

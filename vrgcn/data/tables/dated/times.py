@@ -322,14 +322,14 @@ class ReadingTimes:
             )
 
 
-def date_reader(table: Table, date: DatedColumn, name: str, kind: str = "") -> KeptReader:
+def date_reader(table: Table, date: DatedColumn, name: str = "", kind: str = "") -> KeptReader:
     """Return the reader of a column of dates, in the format that the first rows have if none is
     given.
 
-    name: the setting that names the column, for errors; kind: before the column's name there
+    name: the setting that names the column, for errors; "" if none does
+    kind: before the column's name there
     """
-    column = named_column(table, date.column, name)
-    assert column is not None
+    column = named_column(table, date.column, name) or date.column
     said = f"{kind}.{column}" if kind else column
     cells = _first(table, column)
     seconds = False
@@ -341,7 +341,9 @@ def date_reader(table: Table, date: DatedColumn, name: str, kind: str = "") -> K
     form = date.format if date.format or seconds else _seen_format(table, column, name, said)
     reader = KeptReader(table, column, "date", form)
     reader.seconds |= seconds
-    reader.advice = f"if they are written otherwise, give {setting(name, f'{said}=date:FORMAT')}"
+    if name:
+        form = setting(name, f"{said}=date:FORMAT")
+        reader.advice = f"if they are written otherwise, give {form}"
     return reader
 
 
@@ -368,10 +370,10 @@ def _seen_format(table: Table, column: str, name: str, said: str) -> str:
     formats = date_formats(known)
     if not formats and len(known):
         raise InputError(
-            f"{table.name}: column {column!r} holds {_no_dates(known)}; give their format with "
-            f"{setting(name, f'{said}=date:FORMAT')}, or another column"
+            f"{table.name}: column {column!r} holds {_no_dates(known)}"
+            + (f"; give their format with {setting(name, f'{said}=date:FORMAT')}" if name else "")
         )
-    if len(formats) > 1:
+    if len(formats) > 1 and name:
         options = " or ".join(setting(name, f"{said}=date:{format}") for format in formats)
         raise InputError(
             f"{table.name}: column {column!r} holds dates such as {known[0].as_py()!r}: is the "
