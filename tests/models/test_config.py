@@ -45,7 +45,7 @@ def test_a_model_is_built_as_the_config_says(name):
         "order": "before", "layer_norm": False, "bias": True, "activation": "relu",
         "transform_first": True, "nodes": 0, "learned_rows": False, "neighbour_labels": False,
         "label_hops": 1, "norm": "batch", "skip": True, "jumping": "max", "sparse_features": False,
-        "node_embeddings": False,
+        "node_embeddings": False, "linear_path": "never",
     }  # fmt: skip
 
 
