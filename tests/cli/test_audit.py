@@ -34,7 +34,7 @@ def test_a_leak_is_printed_and_written_and_strict_fails(vrgcn: Run, tables: Path
     assert code == 0
     assert "high: column 'paid' alone tells the label" in out
     assert "vrgcn import --drop paid" in out
-    assert "1 findings, 1 of them severe" in out
+    assert "1 finding, 1 severe" in out
     [finding] = json.loads((tables / "found.json").read_text())["findings"]
     assert finding["severity"] == "high"
     assert finding["check"] == "column"

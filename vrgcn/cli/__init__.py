@@ -25,14 +25,14 @@ from vrgcn.files.wording import printable, without_password
 SUMMARIES = {
     "import": "Make a graph of your own tables of nodes and edges: files or tables of databases.",
     "generate": "Write a community graph of any size to disk, in pieces.",
-    "reorder": "Write a graph on disk again, its nodes in an order in which neighbours are close.",
+    "reorder": "Rewrite a graph on disk, its nodes in an order that puts neighbours together.",
     "partition": "Cut a graph into parts, one for each process that trains on it.",
     "audit": "Look for leaks in a graph and its split: columns, pairs and records that tell "
     "too much.",
     "train": "Train a model on a graph and write the run to a folder.",
     "tune": "Search for good settings on a graph within a time limit; keep the best models.",
     "predict": "Predict the classes or the numbers of nodes, exactly, with a trained model.",
-    "recommend": "Find the best new partners of nodes with a model that predicts pairs.",
+    "recommend": "Recommend the best new partners of nodes, by a model that predicts links.",
     "serve": "Answer requests about a graph that changes, exactly, over HTTP.",
     "embed": "Write embeddings: the exact activations of a layer of a trained model, for each "
     "node.",

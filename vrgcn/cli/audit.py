@@ -9,7 +9,7 @@ from typing import Self
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
 from vrgcn.data.tables.spec import check_split_seed
-from vrgcn.files.wording import print_note, printable
+from vrgcn.files.wording import counted, print_note, printable
 from vrgcn.files.writing import check_suffix, check_writable
 from vrgcn.targets.spec import TargetSpec
 
@@ -54,7 +54,7 @@ def run(options: AuditOptions) -> None:
     for finding in done.findings:
         print(f"{finding.severity}: {printable(finding.text)}\n  {printable(finding.advice)}")
     count, high = len(done.findings), sum(each.severity == "high" for each in done.findings)
-    print(f"{count} findings, {high} of them severe" if count else "no leak was found")
+    print(f"{counted(count, 'finding')}, {high} severe" if count else "no leak was found")
     if options.json is not None:
         done.write(options.json)
         print(f"written to {printable(options.json)}")

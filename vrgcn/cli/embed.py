@@ -16,7 +16,7 @@ class EmbedOptions(ExactOptions):
     """Flags of `vrgcn embed`."""
 
     out: Place
-    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (the numbers alone); or a new
+    """File to write: .parquet or .csv (id, e_0, e_1, ...) or .npy (only the numbers); or a new
     table of a database, such as sqlite:///shop.db#embeddings."""
     layer: int | None = None
     """Activations to write: -2 is what the model propagates last, for gcn and graphsage the last

@@ -31,7 +31,8 @@ class ExplainOptions(Options):
     top: int = 10
     """Rows of each table."""
     most: int = 30
-    """Edges, neighbours and columns that are left out, of each so many: those that weigh most."""
+    """How many edges, neighbours and columns to leave out, one by one: those with the largest
+    weights."""
     memory: Memory = "ram"
     device: Device = "cpu"
     threads: Threads = None

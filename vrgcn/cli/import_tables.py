@@ -56,7 +56,7 @@ class ImportOptions(ImportSpec, Options):
 
     """Group edges."""
     undirected: bool = False
-    """True if an edge counts in both directions, which is the default without --directed."""
+    """Edges count in both directions. This is the default without --directed."""
 
     """Group files."""
     database: Positional[str | None] = None

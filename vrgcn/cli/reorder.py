@@ -26,7 +26,8 @@ class ReorderOptions(Options):
     """Method that finds the parts. metis: fewest edges between them, in memory (needs pymetis);
     ldg: in passes over the files; auto: METIS if the graph to divide fits in memory."""
     block: int = 1024
-    """Approximate number of nodes in a block whose neighbours are mostly in it or near it."""
+    """Approximate number of nodes in a block. Neighbours are mostly in one block, or in blocks near
+    each other."""
 
     def __post_init__(self) -> None:
         at_least(1, block=self.block)

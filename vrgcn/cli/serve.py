@@ -23,9 +23,9 @@ class ServeOptions(Options):
 
     run: TrainedRun
     host: str = "127.0.0.1"
-    """Address to listen at. Any other than this machine's own needs --token-file."""
+    """Address to listen on. Any address but this machine's own needs --token-file."""
     port: int = 8000
-    """Port to listen at; 0: one that is free, which is printed."""
+    """Port to listen on. 0: a free one, which is printed."""
     state: Path | None = None
     """Folder of the journal and of the changed graph. None: the folder live of the run."""
     token_file: Path | None = None
@@ -34,13 +34,13 @@ class ServeOptions(Options):
     """Changes after which the journal is folded into new tables, so that a start is fast; 0:
     never."""
     max_body: int = 1 << 20
-    """Bytes of a request's body at most."""
+    """Most bytes in the body of a request."""
     max_batch: int = 1000
-    """Rows of one change at most."""
+    """Most rows in one change."""
     max_waiting: int = 64
-    """Changes that may wait for the writer; further ones are answered with 503."""
+    """Most changes that may wait for the writer; further ones get a 503."""
     max_seconds: float = 10.0
-    """Seconds that a request may take to be sent, wait, compute, or be answered."""
+    """Most seconds for sending, waiting for, computing and answering a request."""
     memory: Memory = "ram"
     threads: Threads = None
 

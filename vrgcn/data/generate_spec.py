@@ -29,8 +29,8 @@ class GenerateSpec:
     community: int = 2000
     """Nodes of a community."""
     order: Literal["random", "communities"] = "random"
-    """Order of the nodes: random, so that their numbers say nothing, or one community after the
-    other, as `vrgcn reorder` would have them at best."""
+    """Order of the nodes: random, or one community after the other, the best order that `vrgcn
+    reorder` could find."""
     homophily: float = 0.8
     """The share of edges inside communities; the others go anywhere."""
     train: float = 0.6
@@ -40,8 +40,8 @@ class GenerateSpec:
     test: float = 0.1
     """The share of test nodes; nodes that are left have a label and no split."""
     kinds: bool = False
-    """Make a store of three kinds of nodes, users, items and shops, with four relations between
-    them; nodes and degree are those of all together, users have the labels."""
+    """Make a store with three kinds of nodes (users, items and shops) and four relations. --nodes
+    and --degree count all kinds and relations; users have the labels."""
     tables: Literal["none", "csv", "parquet"] = "none"
     """Write the store of --kinds as tables, for `vrgcn import`, and not as a graph."""
     seed: int = 0

@@ -21,9 +21,9 @@ class EstimatorConfig(Component):
     """Estimator, such as exact or two-way.
 
     It computes the average over neighbours in training. auto: two-way, or exact if that costs
-    hardly more, as on graphs of low degree; a run prints which and why. exact; ns and is sample
-    neighbours (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history reads
-    neighbours only from it; two-way keeps histories of gradients too, two-way-cv with sampled
+    hardly more, as on graphs of low degree; a run prints its choice and why. exact; ns and is
+    sample neighbours (GraphSAGE, FastGCN); cv and cvd correct the sample by the history; history
+    reads neighbours only from it; two-way keeps histories of gradients too, two-way-cv with sampled
     neighbours; gradient-only samples only for the gradient. Or a composition
     SAMPLER/FORWARD/BACKWARD, such as uniform/corrected/none; docs/ideas/estimators.md."""
     fanout: tuple[int, ...] | None = None

@@ -16,8 +16,8 @@ class SmoothingConfig(Component):
     """Group evaluation."""
     smooth: Literal["auto", "always", "never"] = declared("auto", of=("labels",), whole=True)
     """Correct and smooth the trained model's predictions by the training labels (Correct & Smooth).
-    auto: if the validation score becomes better, and the graph is small enough to try it in some
-    seconds; always: in the way that is best on the validation nodes."""
+    auto: if that improves the validation score, and the graph is small enough to try it in a few
+    seconds; always: in the best way found on the validation nodes."""
 
 
 @dataclass(frozen=True)

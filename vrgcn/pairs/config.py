@@ -39,8 +39,8 @@ class PairConfig(Component):
     nothing of other splits; or all, as many papers have it, which tells a little of what is held
     out: pairs that are never drawn."""
     temperature: float | None = declared(None, of=("links", "relations"), compared=True)
-    """What the loss of pairs divides scores by. None: 0.1 for the decoder cosine; for lift, what
-    the training pairs' numbers ask for; 1 for others."""
+    """Divisor of the scores in the loss of pairs. None: 0.1 for the decoder cosine; for lift, a
+    value from the training pairs; 1 for others."""
     pair_batches: Literal["auto", "nodes", "pairs"] = declared("auto", of=("links", "values"))
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the

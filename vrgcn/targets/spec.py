@@ -57,10 +57,10 @@ class TargetSpec:
     --ratio. Nothing later is visible in training. The graph must keep dates of the predicted pairs
     or nodes (vrgcn import --keep)."""
     val_until: str | None = declared(None, of=("labels", "links", "values"))
-    """The last moment of validation; what comes after it is for the test. None: validation pairs
-    are drawn from those of training, and all that is later is for the test."""
+    """Last moment of validation; later pairs are for the test. None: validation pairs are drawn
+    from the training pairs, and all later pairs are for the test."""
     time_column: str | None = declared(None, of=("labels", "links", "values"))
-    """Kept column of the times that --train-until and --leave-one-out go by. None: the only one of
+    """Kept column with the dates for --train-until and --leave-one-out. None: the only column of
     dates."""
     known_until: str | None = declared(None, of=("labels",), whole=True)
     """For rows with a time of their own: the date, such as 2009-12-31, until which later rows see

@@ -89,10 +89,10 @@ class TrainConfig(LossConfig, PairConfig, EstimatorConfig):
     also fall inside an epoch; 0: only when the run is interrupted. auto: 5 minutes, or longer if
     writing one would take more than 2% of the time. The first comes after the first epoch."""
     on_nan: Literal["stop", "rollback"] = declared("stop", resume="run")
-    """When the loss becomes NaN or infinite: stop, or continue from the last checkpoint with half
-    the learning rate, at most three times."""
+    """What to do if the loss becomes NaN or infinite: stop, or continue from the last checkpoint
+    with half the learning rate, at most three times."""
     on_full_disk: Literal["continue", "stop"] = declared("continue", resume="run")
-    """When the disk is too full for a checkpoint: continue without it, or stop."""
+    """What to do if the disk is too full for a checkpoint: continue without it, or stop."""
 
     """Group machine: memory, threads, devices and processes."""
     memory: Literal["ram", "disk"] = declared("ram", resume="run")

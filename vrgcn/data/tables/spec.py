@@ -67,16 +67,16 @@ class ImportSpec:
     Its columns become the same features again, in the same order, and its classes keep their names,
     so that a model trained on it predicts on this one."""
     delimiter: str | None = None
-    """Character between two cells of a text file. None: what divides the first line of
-    each file, a comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
+    """Character between two cells of a text file. None: found in the first line of each file: a
+    comma in .csv, a tab in .tsv, or else one of comma, tab, semicolon and |."""
     drop: tuple[str, ...] = ()
-    """Columns of either file to leave aside, by name or by pattern."""
+    """Columns of either file to ignore, by name or by pattern."""
     decimal: str | None = None
-    """Comma or point, whichever stands before fractions in text files; the other one then divides
-    thousands. None: a point, and in features and weights a comma where that leaves no doubt."""
+    """Decimal separator of text files, a comma or a point; the other one then separates thousands.
+    None: a point; in features and weights a comma if that is unambiguous."""
     tidy_ids: tuple[Tidying, ...] = ()
-    """Differences between ids that do not count, in both files. space: spaces around them; decimal:
-    34.0 is 34; case: capital and small letters."""
+    """Differences between ids to ignore, in both files. space: spaces around them; decimal: 34.0 is
+    34; case: capital and small letters."""
     unknown_nodes: UnknownNodes | None = None
     """What to do with edges to nodes that the nodes file lacks: error, skip those edges, or add the
     nodes, without labels, their features filled and marked. None: error; with --like as there."""
@@ -91,25 +91,25 @@ class ImportSpec:
     features: tuple[str, ...] = ()
     """Columns of the features, or patterns such as 'f_*'.
 
-    Empty: all columns that are nothing else and are of use."""
+    Empty: all useful columns without another role."""
     column: tuple[str, ...] = ()
     """What columns hold, such as age=number or bio=text.
 
-    Needed only where the import does not see it itself. COLUMN=KIND, KIND one of number, boolean,
+    Needed only if the import does not recognise it. COLUMN=KIND, KIND one of number, boolean,
     category, categories, numbers, date, text, drop; such as age=number or bio=text:64 or
     born=date:%d.%m.%Y or tags=categories:;"""
     max_categories: int | None = None
-    """How many categories of a column get a feature each, the most frequent ones; the others share
-    one. None: 50; of a column of lists 65,536."""
+    """Most categories of a column that get a feature each; the rarer ones share one. None: 50; of a
+    column of lists 65,536."""
     text_seed: int = 0
     """Seed of what is drawn at random to turn texts into features."""
     features_file: Path | None = None
     """A .npy file with the features in place of columns: row by row as the nodes file, or without
     one in the order of the sorted ids. With several kinds: item=x.npy ..."""
     fill: tuple[str, ...] = ()
-    """What to put where a number is missing or infinite: mean, median or a number, each also with
-    +mark for a feature that tells where; or error. For all columns, or for one: age=median+mark.
-    Empty: mean+mark where the first rows miss some, or else error."""
+    """Value for missing or infinite numbers: mean, median or a number, each also with +mark for a
+    feature that marks them; or error. For all columns, or for one: age=median+mark. Empty:
+    mean+mark if the first rows have gaps, else error."""
 
     """Group labels: what to predict, and the split."""
     label: tuple[str, ...] = ()
@@ -118,12 +118,12 @@ class ImportSpec:
     Or several columns of 0 and 1, one for each class, by name or by pattern. Empty: `label` if
     there is one."""
     task: LabelTask = "auto"
-    """What is to be predicted: the class of a node, the several classes of one, or a number such as
-    a price. auto: classes, several of them where the label columns hold several."""
+    """Kind of label: one class for each node, several classes, or a number such as a price. auto:
+    one class, or several if the label columns hold several."""
     label_delimiter: str | None = None
     """Text between the classes of a node that has several in one cell, such as '|'."""
     missing: tuple[str, ...] = ()
-    """Texts that mean that a label or a split is unknown, as an empty cell does."""
+    """Texts that mean an unknown label or split, like an empty cell."""
     split: str | None = None
     """Column that says train, val, test or nothing.
 
