@@ -100,7 +100,7 @@ def test_settings_are_spelled_when_a_message_is_made_not_when_a_module_is_import
         'raise ValueError(f"{name}: give --label")',
         'raise ValueError(f"--{name} is wrong")',
         'FLAGS = {"--edges": 1}',
-        'note = "vrgcn train --resume x goes on with it; or give --epochs"',
+        'note = "vrgcn train --resume x resumes it; or give --epochs"',
     ],
 )
 def test_a_flag_in_a_text_is_found(source: str) -> None:
@@ -112,7 +112,7 @@ def test_a_flag_in_a_text_is_found(source: str) -> None:
     [
         '"""A docstring of --label."""',
         'text = "a -- b"',
-        'text = f"vrgcn {command} --resume {folder} goes on with it"',
+        'text = f"vrgcn {command} --resume {folder} resumes it"',
         'text = "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, ratio)"',
         'text = "------"',
     ],
@@ -178,8 +178,8 @@ def test_training_tells_flags_and_arguments(vrgcn: Run) -> None:
     code, _, err = vrgcn("train", "--graph", "g", "--out", "run")
     assert code == 1
     assert (
-        "--out: run exists already, and holds a run that has finished: --overwrite begins it "
-        "again, vrgcn train --resume run --epochs MORE goes on with it"
+        "--out: run exists already, and holds a run that has finished: --overwrite starts "
+        "over, vrgcn train --resume run --epochs MORE resumes it"
     ) in err
     with refused(FileExistsError):
         library.train("g", out="run", **quick)

@@ -62,7 +62,7 @@ def test_time_splits_the_pairs_and_the_run_says_what_is_hidden(vrgcn: Run, movie
     code, out, error = vrgcn("train", "movies", "--predict", NAME, *way, *SMALL, "--out", "run")
     assert code == 0, error
     assert "no edge later than 2026-08 carries a message" in out
-    assert "the scaling of features knows nodes alone that an edge until 2026-08 names" in out
+    assert "features are scaled using only nodes with an edge up to 2026-08" in out
     assert vrgcn("evaluate", "run")[0] == 0
 
 

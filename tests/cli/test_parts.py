@@ -71,7 +71,7 @@ def test_a_graph_is_trained_and_predicted_in_parts(vrgcn, tmp_path: Path) -> Non
     # More epochs, in as many parts; then refusals, each told by one process.
     found = commands(2, ["train", "--resume", run, "--epochs", "4"])
     assert [code for code, _, _ in found] == [0, 0], found
-    assert "going on after epoch 2" in found[0][1]
+    assert "resuming after epoch 2" in found[0][1]
     start = ["train", "--graph", parts, "--out", str(tmp_path / "other")]
     for flags, told in (
         (["--estimator", "ns"], "the estimator ns needs the whole graph"),
@@ -132,7 +132,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_run_ends(
     told = (tmp_path / "told").read_text()
     assert codes == [0] * machines, told
     assert (tmp_path / "died").exists()
-    assert "going on after epoch 1" in told
+    assert "resuming after epoch 1" in told
     assert [line["epoch"] for line in metrics(run)] == [1, 2, 3, 4]
     assert (run / "result.json").is_file()
 
@@ -203,15 +203,15 @@ def test_some_processes_may_be_told_to_resume_what_the_others_began(tmp_path: Pa
         ]
     )
     assert [code for code, _, _ in found] == [0, 0], found
-    assert "going on after epoch 1" in found[0][1]
-    assert "going on after epoch 2" in found[0][1]
+    assert "resuming after epoch 1" in found[0][1]
+    assert "resuming after epoch 2" in found[0][1]
     assert len(metrics(run)) == 4
 
     # Another folder, and a run that would be wiped, are refused at once, by one of them.
     other = [str(tmp_path / "other") if word == str(run) else word for word in train]
     for lines, told in (
         (([train], [other]), "--out: rank 1 was told"),
-        (([[*train, "--overwrite"]], [resume]), "--resume: rank 1 was told to go on"),
+        (([[*train, "--overwrite"]], [resume]), "--resume: rank 1 was told to resume"),
     ):
         found = commands_of_each(lines)
         assert [code for code, _, _ in found] == [1, 1], found

@@ -57,7 +57,7 @@ def stopped(vrgcn, graph_folder, tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(EpochProgress, "step", shown)
     assert code == 130
     assert "stopped in epoch 2, after step 3 of 8" in out
-    assert "vrgcn train --resume cut goes on with it" in out
+    assert "vrgcn train --resume cut resumes it" in out
     assert "Traceback" not in out + err
     return tmp_path / "cut"
 
@@ -67,7 +67,7 @@ def test_a_run_that_was_stopped_ends_in_the_same_bits(vrgcn, graph_folder, tmp_p
     train(vrgcn, graph_folder, "--out", "whole")
     code, out, err = vrgcn("train", "--resume", "cut")
     assert code == 0, err
-    assert "going on after epoch 1" in out
+    assert "resuming after epoch 1" in out
     assert outcome(stopped) == outcome(tmp_path / "whole")
     configs = [(tmp_path / name / "config.toml").read_text() for name in ("cut", "whole")]
     assert configs[0] == configs[1]
@@ -93,7 +93,7 @@ def test_a_signal_in_the_last_evaluation_stops_the_run_and_keeps_it(
     cut = tmp_path / "cut"
     assert out.endswith(
         "\nstopped while the trained model was scored; everything is kept in "
-        "cut/checkpoints/step-00000024\nvrgcn train --resume cut goes on with it\n"
+        "cut/checkpoints/step-00000024\nvrgcn train --resume cut resumes it\n"
     )
     assert "Traceback" not in out + err
     assert not (cut / "result.json").exists()
@@ -101,7 +101,7 @@ def test_a_signal_in_the_last_evaluation_stops_the_run_and_keeps_it(
     assert models[0] == models[1]
     code, out, err = vrgcn("train", "--resume", "cut")
     assert code == 0, err
-    assert "going on after epoch 3" in out
+    assert "resuming after epoch 3" in out
     assert outcome(cut) == outcome(tmp_path / "whole")
 
 
@@ -172,8 +172,8 @@ def test_the_same_command_again_names_both_ways_on(vrgcn, graph_folder, stopped,
     code, _, err = train(vrgcn, graph_folder, "--out", "cut")
     assert code == 1
     assert "holds a run that has not finished (1 of 3 epochs)" in err
-    assert "vrgcn train --resume cut goes on with it" in err
-    assert "--overwrite begins it again" in err
+    assert "vrgcn train --resume cut resumes it" in err
+    assert "--overwrite starts over" in err
     (stopped / "notes.txt").write_text("mine")
     assert train(vrgcn, graph_folder, "--out", "cut", "--overwrite", "--seed", 5)[0] == 0
     assert len(outcome(stopped)[0]) == 3
@@ -231,7 +231,7 @@ def test_overwriting_that_was_killed_half_way_may_be_repeated(
         with pytest.raises(KilledError):
             train(vrgcn, graph_folder, *flags, "--out", "run", "--overwrite")
     code, _, err = train(vrgcn, graph_folder, *flags, "--out", "run")
-    assert (code, "--overwrite begins it again" in err) == (1, True)
+    assert (code, "--overwrite starts over" in err) == (1, True)
     code, _, err = train(vrgcn, graph_folder, *flags, "--out", "run", "--overwrite")
     assert code == 0, err
     assert train(vrgcn, graph_folder, *flags, "--out", "fresh")[0] == 0
@@ -331,7 +331,7 @@ def test_a_full_disk_for_a_while_costs_nothing_but_notes(
     monkeypatch.setattr(EpochProgress, "epoch", room)
     code, out, err = train(vrgcn, graph_folder, "--out", "run")
     assert code == 0, err
-    assert out.count("is full; training goes on, and writes it again later") == 3
+    assert out.count("is full; training continues, and writes it again later") == 3
     assert "no checkpoint at step 8" in out
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 

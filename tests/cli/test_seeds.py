@@ -57,7 +57,7 @@ def test_stopped_it_goes_on_where_it_was_to_the_same_bits(
     code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
     monkeypatch.setattr(EpochProgress, "step", shown)
     assert code == 130
-    assert "vrgcn train --resume cut goes on with it" in out
+    assert "vrgcn train --resume cut resumes it" in out
     assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == ["seed-4", "seed-5"]
     code, _, err = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
     assert (code, "has not finished (1 of 3 runs)" in err) == (1, True)
@@ -93,7 +93,7 @@ def test_stopped_while_the_test_nodes_are_scored_that_seed_goes_on_and_no_other_
     monkeypatch.setattr(Trainer, "_score", score)
     assert code == 128 + number
     assert "stopped while the trained model was scored; everything is kept in" in out
-    assert out.endswith("vrgcn train --resume cut goes on with it\n")
+    assert out.endswith("vrgcn train --resume cut resumes it\n")
     begun = [f"seed-{n}" for n in range(4, seed + 1)]
     assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == begun
     done = [p.parent.name for p in (tmp_path / "cut").glob("seed-*/result.json")]
@@ -120,7 +120,7 @@ def test_stopped_while_a_result_is_written_it_begins_no_other_seed(
     code, out, _ = vrgcn("train", "--graph", graph_folder, *FLAGS, "--out", "cut")
     monkeypatch.setattr(Record, "finish", finish)
     assert code == 128 + number
-    assert "stopped before seed 5\nvrgcn train --resume cut goes on with it" in out
+    assert "stopped before seed 5\nvrgcn train --resume cut resumes it" in out
     assert sorted(p.name for p in (tmp_path / "cut").glob("seed-*")) == ["seed-4"]
     code, _, err = vrgcn("train", "--resume", "cut")
     assert code == 0, err
@@ -168,11 +168,11 @@ def test_stopped_in_the_first_epoch_of_the_first_it_keeps_the_checkpoint(
     assert code == 130
     kept = tmp_path / "cut" / "seed-4" / "checkpoints" / "step-00000002"
     assert "stopped in epoch 1, after step 2 of 4; everything is kept in" in out
-    assert "vrgcn train --resume cut goes on with it" in out
+    assert "vrgcn train --resume cut resumes it" in out
     assert kept.is_dir()
     code, out, err = vrgcn("train", "--resume", "cut")
     assert code == 0, err
-    assert "going on after epoch 0" in out
+    assert "resuming after epoch 0" in out
     assert vrgcn(*given, "--out", "whole")[0] == 0
     ends = [outcome(tmp_path / name / "seed-4") for name in ("cut", "whole")]
     assert ends[0] == ends[1]
@@ -194,7 +194,7 @@ def test_runs_that_were_to_be_made_longer_are_not_taken_for_finished(
     monkeypatch.setattr(Job, "run", stop)
     code, out, _ = vrgcn("train", "--resume", "many", "--epochs", 5)
     monkeypatch.setattr(Job, "run", run)
-    assert (code, "vrgcn train --resume many goes on with it" in out) == (130, True)
+    assert (code, "vrgcn train --resume many resumes it" in out) == (130, True)
     code, out, err = vrgcn("train", "--resume", "many")
     assert code == 0, err
     assert out.count("has finished already") == 1  # the first

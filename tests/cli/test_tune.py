@@ -150,7 +150,7 @@ def test_stopped_it_goes_on_and_finished_it_goes_on_for_more(
     code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Leaderboard, "epoch", shown)
     assert code == 130, err
-    assert "vrgcn tune --resume cut goes on with it" in out
+    assert "vrgcn tune --resume cut resumes it" in out
     code, _, err = vrgcn("tune", "--resume", "cut", "--epochs", 4)
     assert (code, "epochs was 3 and is 4" in err) == (1, True)
     code, out, err = vrgcn("tune", "--resume", "cut")
@@ -170,7 +170,7 @@ def test_a_folder_in_use_by_a_search_is_overwritten_only_if_asked_to(vrgcn, grap
     (tmp_path / "s" / "notes.txt").write_text("mine")
     code, _, err = vrgcn("tune", graph_folder, *few)
     assert (code, "s exists already, and holds a run that has finished" in err) == (1, True)
-    assert "vrgcn tune --resume s --time-limit MORE goes on with it" in err
+    assert "vrgcn tune --resume s --time-limit MORE resumes it" in err
     assert vrgcn("tune", graph_folder, *few, "--overwrite", "--seed", 1)[0] == 0
     assert list(trials(tmp_path / "s")[0][3]) == ["layers", "dropout"]
     assert len(trials(tmp_path / "s")) == 1
@@ -220,7 +220,7 @@ def test_stopped_in_the_first_epoch_of_the_first_trial_it_goes_on(
     monkeypatch.setattr(Trainer, "_step", stop)
     code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     assert code == 130, err
-    assert "vrgcn tune --resume cut goes on with it" in out
+    assert "vrgcn tune --resume cut resumes it" in out
     assert (tmp_path / "cut" / "trials" / "trial-000" / "checkpoints" / "step-00000001").is_dir()
     code, _, err = vrgcn("tune", "--resume", "cut")
     assert code == 0, err
@@ -241,7 +241,7 @@ def test_stopped_when_a_trial_is_done_it_begins_no_other(
     code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Trainer, "finish", finish)
     assert code == 130, err
-    assert "vrgcn tune --resume cut goes on with it" in out
+    assert "vrgcn tune --resume cut resumes it" in out
     assert len(trials(tmp_path / "cut")) == 1
     assert vrgcn("tune", "--resume", "cut")[0] == 0
     assert trials(tmp_path / "cut") == whole
@@ -261,6 +261,6 @@ def test_stopped_while_a_trial_is_scored_it_goes_on_with_that_trial(
     code, out, err = vrgcn("tune", graph_folder, *STOPPED, "--out", "cut")
     monkeypatch.setattr(Trainer, "_score", score)
     assert code == 143, err
-    assert "vrgcn tune --resume cut goes on with it" in out
+    assert "vrgcn tune --resume cut resumes it" in out
     assert vrgcn("tune", "--resume", "cut")[0] == 0
     assert trials(tmp_path / "cut") == whole

@@ -194,7 +194,7 @@ def test_a_damaged_part_that_is_nobodys_own_is_found(folder: Path) -> None:
         assert (step, never) == (4, 0)
         told = next(note for note in notes if f"{HISTORIES} is damaged" in note)
         assert told.endswith("step-00000004 is used in its place")
-        assert any("had 4 parts and goes on with 2" in note for note in notes)
+        assert any("had 4 parts and resumes with 2" in note for note in notes)
 
 
 def full_for_the_first(group: Group, folder: Path, what: str) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def test_delayed_halos_states_checkpoints_and_predictions(tmp_path: Path) -> Non
         assert rank["resumed"]
         assert rank["epochs"] == 2
         assert rank["rows"].abs().sum() > 0
-        assert any("had 2 parts and goes on with 3" in note for note in rank["notes"])
+        assert any("had 2 parts and resumes with 3" in note for note in rank["notes"])
 
 
 def assert_exact(graph: Graph, ranks: list[dict[str, Any]]) -> None:

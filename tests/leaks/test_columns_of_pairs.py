@@ -79,6 +79,6 @@ def test_degrees_that_the_import_made_count_training_pairs_alone() -> None:
     split = split_pairs(made)
     assert list(columns_made_of_pairs(split, FULL)) == []
     assert split.pairs is not None
-    assert "features made of degrees count training pairs alone" in split.pairs.rules
+    assert "features made of degrees count only training pairs" in split.pairs.rules
     [finding] = columns_made_of_pairs(split.with_features(made.features), FULL)
     assert "'log_degree'" in finding.text

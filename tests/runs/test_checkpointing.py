@@ -242,7 +242,7 @@ def test_another_number_of_threads_is_told(tmp_path: Path) -> None:
     notes: list[str] = []
     train(resume=tmp_path, threads=2, on={"on_note": notes.append})
     assert len(notes) == 1
-    assert "had 1 CPU threads and goes on with 2" in notes[0]
+    assert "had 1 CPU threads and resumes with 2" in notes[0]
 
 
 def test_a_damaged_checkpoint_is_warned_of_and_the_older_used(tmp_path: Path) -> None:
@@ -396,7 +396,9 @@ def test_training_goes_on_without_checkpoints_on_a_full_disk_or_stops(tmp_path, 
     notes: list[str] = []
     result = train(tmp_path, checkpoint_every="1", on={"on_note": notes.append})
     assert_same(result, wanted)
-    assert notes == [f"no checkpoint at step {step}: no room; training goes on" for step in (4, 8)]
+    assert notes == [
+        f"no checkpoint at step {step}: no room; training continues" for step in (4, 8)
+    ]
     with pytest.raises(DiskFullError):
         train(tmp_path, checkpoint_every="1", on_full_disk="stop")
 

@@ -66,7 +66,7 @@ def test_a_run_from_python_is_that_of_the_command_line(store, tmp_path, vrgcn) -
     assert run.result is not None
     assert run.result["epoch"] <= 3
     code, out, err = vrgcn("train", "--resume", tmp_path / "python", "--epochs", 4)
-    assert (code, "going on after epoch" in out) == (0, True), err
+    assert (code, "resuming after epoch" in out) == (0, True), err
     for command in ("evaluate", "report"):
         code, _, err = vrgcn(command, tmp_path / "python")
         assert code == 0, err

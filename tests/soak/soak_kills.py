@@ -110,7 +110,7 @@ def kill_one(
             os.kill(process, signal.SIGKILL)
             code = wait(process)
         if code == 0:
-            went_on = "going on after epoch" in output(folder)
+            went_on = "resuming after epoch" in output(folder)
             ended = "has finished already" in output(folder)  # killed at its very end
             several = bool(member_runs(run))
             assert several or ended or went_on == (saved and resumed), output(folder)

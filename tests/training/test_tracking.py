@@ -94,7 +94,7 @@ def test_an_error_of_a_tracker_is_told_once_and_training_goes_on(
     assert book.ends == []
     told = " ".join((out + err).split())
     assert told.count("Weights & Biases does not answer as it should") == 1
-    assert "(ConnectionError: nobody there); training goes on" in told
+    assert "(ConnectionError: nobody there); training continues" in told
     assert len(lines(tmp_path / "run")) == 3
 
 

@@ -95,7 +95,7 @@ def _run(options: TrainOptions, group: Group) -> None:
     if group.by_first(lambda: _nothing_left(options)):
         if group.first:
             finished = printable(_folder(options))
-            print(f"{finished} has finished already; with more --epochs it goes on")
+            print(f"{finished} has finished already; with more --epochs it resumes")
         return
     assert options.graph is not None
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def _in_one_folder(options: TrainOptions, group: Group) -> TrainOptions:
         wrong = f"--out: rank {group.rank} was told {ours}, and rank 0 {first}: name one folder"
     elif options.resume is not None and not goes_on:  # --overwrite must not start it over
         wrong = (
-            f"--resume: rank {group.rank} was told to go on with {ours}, and rank 0 to begin it by "
+            f"--resume: rank {group.rank} was told to resume {ours}, and rank 0 to begin it by "
             "--out: tell all processes to --resume"
         )
     for mistake in group.everybody(wrong):  # all raise, and none waits for another
@@ -210,7 +210,7 @@ def _train(options: TrainOptions, group: Group, part: Part, watch: PartWatch, fo
 
 
 def _print_restored(curve: list[Epoch]) -> None:
-    print(f"going on after epoch {len(curve)}")
+    print(f"resuming after epoch {len(curve)}")
 
 
 def _refuse_others(options: TrainOptions) -> None:

@@ -227,7 +227,7 @@ class PartCheckpoints(Checkpoints):
         random = trainer.random.state_dict()
         random["minibatches"] = trainer.minibatches.generator.get_state()
         self.on_note(
-            f"the run had {len(parts)} parts and goes on with {self.group.size}, after epoch {done}"
+            f"the run had {len(parts)} parts and resumes with {self.group.size}, after epoch {done}"
         )
         return replace(
             state, histories=histories, random=random, progress=progress, position=position
@@ -238,7 +238,7 @@ def _parts_of(path: Path) -> list[Path]:
     parts = sorted(path.glob("part-*"))
     if not parts:
         raise DamagedCheckpointError(
-            f"{path} is a checkpoint of one process, which goes on with the graph as a whole"
+            f"{path} is a checkpoint of one process, which resumes with the whole graph"
         )
     return parts
 

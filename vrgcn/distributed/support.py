@@ -43,7 +43,7 @@ def check_config(config: TrainConfig, graph: Graph, group: Group, visit: str) ->
     if config.time_limit is not None:
         raise InputError(
             f"{setting('time_limit')} is of one process: with parts, let the scheduler end the "
-            f"job, and go on with {setting('resume')}"
+            f"job, and continue with {setting('resume')}"
         )
     lengths = group.everybody(len(graph.train))
     if not any(lengths):

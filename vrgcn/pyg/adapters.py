@@ -68,7 +68,8 @@ def aggregation(conv: Any) -> str:
 def _check_sum(conv: Any) -> None:
     if aggregation(conv) != "sum":
         raise InputError(
-            f"{type(conv).__name__}(aggr={conv.aggr!r}): this layer is known with aggr='sum' alone"
+            f"{type(conv).__name__}(aggr={conv.aggr!r}): only aggr='sum' is supported for this "
+            "layer"
         )
 
 

@@ -128,7 +128,9 @@ class Checkpoints:
         except DiskFullError as error:
             if self.trainer.config.on_full_disk == "stop":
                 raise
-            self.on_note(f"no checkpoint at step {state.position.step}: {error}; training goes on")
+            self.on_note(
+                f"no checkpoint at step {state.position.step}: {error}; training continues"
+            )
             return False
         finally:
             self._last = self.trainer.clock.now()
@@ -238,7 +240,7 @@ class Checkpoints:
         if trainer.config.on_nan == "stop":
             raise DivergedError(
                 str(error),
-                f"the last good checkpoint, {checkpoint.path}, is as it was: going on from it with "
+                f"the last good checkpoint, {checkpoint.path}, is unchanged: resuming from it with "
                 f"{setting('on_nan', 'rollback')} halves the rate",
             ) from None
         if done >= ROLLBACKS:
@@ -258,7 +260,7 @@ class Checkpoints:
         told = differences(checkpoint.identity, self._identity)
         if told:
             raise InputError(
-                f"{checkpoint.path} is of another run, and cannot go on as this one: "
+                f"{checkpoint.path} belongs to another run and cannot be resumed as this one: "
                 f"{'; '.join(told)}"
             )
         done, epochs = len(checkpoint.state.progress.curve), self.trainer.config.epochs
@@ -269,7 +271,7 @@ class Checkpoints:
         threads = torch.get_num_threads()
         if checkpoint.threads != threads:
             self.on_note(
-                f"the run had {checkpoint.threads} CPU threads and goes on with {threads}: sums "
+                f"the run had {checkpoint.threads} CPU threads and resumes with {threads}: sums "
                 "are taken in another order, so its last bits may differ from an unbroken run's"
             )
         if checkpoint.torch != torch.__version__:

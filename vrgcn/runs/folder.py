@@ -245,13 +245,13 @@ def check_free(folder: Path, overwrite: bool) -> None:
     if done is None:
         raise FileExistsError(
             f"{setting('out')}: {folder} exists already, and holds a run that has finished: "
-            f"{setting('overwrite', True)} begins it again, {resume} "
-            f"{setting(longer, Placeholder('MORE'))} goes on with it"
+            f"{setting('overwrite', True)} starts over, {resume} "
+            f"{setting(longer, Placeholder('MORE'))} resumes it"
         )
     raise FileExistsError(
         f"{setting('out')}: {folder} exists already, and holds a run that has not finished "
-        f"({done}): {resume} goes on with it, {setting('overwrite', True)} "
-        "begins it again"
+        f"({done}): {resume} resumes it, {setting('overwrite', True)} "
+        "starts over"
     )
 
 

@@ -310,5 +310,5 @@ def _refuse_used(folder: Path) -> None:
     if there:
         raise FileExistsError(
             f"{folder} has checkpoints of a run already, the newest {there[0].name}: resume="
-            f"{str(folder)!r} goes on with it; delete it to begin again, or give another folder"
+            f"{str(folder)!r} resumes it; delete it to begin again, or give another folder"
         )

@@ -211,7 +211,7 @@ class Record(Listener):
         except OSError as error:
             if error.errno not in FULL or self.config.on_full_disk == "stop":
                 raise
-            self.tell(f"{error}; training goes on, and writes it again later")
+            self.tell(f"{error}; training continues, and writes it again later")
             return False
         return True
 

@@ -22,7 +22,7 @@ def refuse_changes(settings: Settings, folder: Path) -> None:
     changed = settings_changes(before, settings.as_written(), declarations(type(settings)))
     if changed:
         raise InputError(
-            f"{setting('resume', True)}: {folder} cannot go on with other options: "
+            f"{setting('resume', True)}: {folder} cannot be resumed with other options: "
             f"{'; '.join(changed)}"
         )
 

@@ -249,7 +249,7 @@ def check_run(folder: Path) -> dict[str, Any]:
         if done is not None:
             why = (
                 f"its training has kept none yet, and has not finished ({done}); vrgcn train "
-                f"--resume {folder} goes on with it"
+                f"--resume {folder} resumes it"
             )
         raise FileNotFoundError(f"{folder} has no {MODEL}: {why}")
     return config
@@ -314,7 +314,7 @@ def open_run_graph(
     if done is not None:
         notes.append(
             f"the training of {run.folder} has not finished ({done}): this is its best model so "
-            f"far; vrgcn train --resume {run.folder} goes on with it"
+            f"far; vrgcn train --resume {run.folder} resumes it"
         )
     fitted = opened.graph
     if scaled:

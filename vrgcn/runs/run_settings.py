@@ -99,7 +99,7 @@ def _check_command(folder: Path, *, searching: bool) -> None:
     function = f"vrgcn.{command}(resume={str(folder)!r})"
     there = setting("resume", True, typed=folder, command=command, python=function)
     raise InputError(
-        f"{setting('resume')}: {folder} is a {kinds[0]}, and no {kinds[1]}: {there} goes on with it"
+        f"{setting('resume')}: {folder} is a {kinds[0]}, and no {kinds[1]}: {there} resumes it"
     )
 
 
@@ -279,7 +279,7 @@ def given_settings(
         folder = given.pop("out", None) if resume is True else Path(resume)
         if folder is None:
             name = setting("out", Placeholder("FOLDER"))
-            raise InputError(f"{setting('resume', True)}: say which run goes on: {name}")
+            raise InputError(f"{setting('resume', True)}: say which run to resume: {name}")
         given["resume"] = folder
     if kept:
         given |= {"dataset": None, "graph": None}

@@ -90,5 +90,5 @@ def _stamp(found: os.stat_result) -> Stamp:
 def _changed(file: Path) -> str:
     return (
         f"{file} was changed while training read it: what came since the last checkpoint cannot be "
-        f"trusted. Put the graph back as it was and go on with {setting('resume')}"
+        f"trusted. Restore the graph and continue with {setting('resume')}"
     )

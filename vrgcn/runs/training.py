@@ -233,7 +233,7 @@ class Training:
             print_note(
                 f"the time limit of {settings.train.time_limit} ended the training in epoch "
                 f"{len(result.curve)} of {settings.train.epochs}; {more} "
-                f"{setting('time_limit', Placeholder('MORE'))} goes on with it, time used so far "
+                f"{setting('time_limit', Placeholder('MORE'))} resumes it, time used so far "
                 "counting"
             )
 
@@ -288,7 +288,7 @@ class Watching(Listener):
 
     def restore(self, curve: list[Epoch]) -> None:
         if self.hears_notes:
-            print(f"going on after epoch {len(curve)}")
+            print(f"resuming after epoch {len(curve)}")
 
     def step(self, done: int, total: int) -> None:
         if self.watch is not None:
@@ -310,13 +310,9 @@ def end_told(folder: Path, command: str = "train") -> Iterator[None]:
 
 def _what_is_kept(folder: Path, command: str) -> str:
     if resumable(folder):
-        return (
-            f"{setting('resume', True, typed=printable(folder), command=command)} goes on with it"
-        )
+        return f"{setting('resume', True, typed=printable(folder), command=command)} resumes it"
     if (folder / MODEL).exists():
-        return (
-            f"the best model so far is in {printable(folder)}; there is no checkpoint to go on from"
-        )
+        return f"the best model so far is in {printable(folder)}; no checkpoint to resume from"
     return "nothing was kept"
 
 

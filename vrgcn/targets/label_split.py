@@ -90,7 +90,7 @@ def split_by_time(
     rules = (
         f"training does not see the {unseen:,} edges that are later than {train_until}; "
         "evaluation and prediction use all edges",
-        "the scaling of features knows training nodes alone",
+        "features are scaled using only training nodes",
     )
     there = nodes_until(graph, train, time_column)
     assert there is not None  # the labelled nodes have times

@@ -79,8 +79,8 @@ def _check_usual(config: TrainConfig) -> None:
         value = getattr(config, field.name)
         if value != field.default:
             raise InputError(
-                f"{field.name} {value!r} is of the usual loss, and means nothing for a "
-                "loss of one's own: leave it out"
+                f"{field.name} {value!r} is of the usual loss, and has no effect on a "
+                "loss of your own: leave it out"
             )
 
 

@@ -34,7 +34,7 @@ RULES = (
     "validation and test pairs and their reverses carry no messages",
     "negatives contain no pair of their split or an earlier one",
 )
-RULE_OF_DEGREES = "features made of degrees count training pairs alone"
+RULE_OF_DEGREES = "features made of degrees count only training pairs"
 RULE_OF_KINDS = (
     "means over the predicted relation's edges are made of training edges, where the graph keeps "
     "single values, and set to zero elsewhere"

@@ -18,7 +18,7 @@ def rules_until(graph: Graph, until: Until) -> tuple[str, ...]:
     others = f", nor does one of a relation with times ({', '.join(dated)})" if dated else ""
     return (
         f"no edge later than {until} carries a message{others}",
-        f"the scaling of features knows nodes alone that an edge until {until} names",
+        f"features are scaled using only nodes with an edge up to {until}",
     )
 
 

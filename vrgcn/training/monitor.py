@@ -1,7 +1,7 @@
 """A cheap measurement every few epochs of training: staleness, and the gradient's noise.
 
 One random minibatch is run a few times at the weights that the epoch ended with, each time with a
-new plan and new dropout masks, and never committed: training goes on as if nothing had been.
+new plan and new dropout masks, and never committed: training continues as if nothing had been.
 
     staleness        √(Σ ‖h - h̄‖² / Σ ‖h‖²) over the rows that the minibatch computes anew, of all
                      tables: how much what would be written differs from what the tables hold;

@@ -2,7 +2,7 @@
 
 Nothing is sent unless a setting names a project or an experiment; where it goes is for the
 tracker's own variables to say (WANDB_MODE, MLFLOW_TRACKING_URI). An error of a tracker is told
-once, and the training goes on without it.
+once, and the training continues without it.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class TrackerLog(Listener):
             reason = shorten((str(error).splitlines() or [""])[0], _SHOWN, placeholder=" ...")
             self._note(
                 f"{self._title} does not answer as it should, and gets nothing more of this run "
-                f"({type(error).__name__}: {reason}); training goes on"
+                f"({type(error).__name__}: {reason}); training continues"
             )
 
 

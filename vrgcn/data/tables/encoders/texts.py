@@ -131,7 +131,7 @@ class TextColumn(Encoder):
         self._buckets = np.sort(frequent[texts[frequent] >= least])
         width = min(self.width, len(self._buckets), counts.shape[0])
         if len(self._buckets) < 2:  # an SVD has at least two columns
-            words = "one word alone" if width else "no words to make features of"
+            words = "only one word" if width else "no words to make features of"
             raise InputError(
                 f"column {self.column!r} holds {words}; leave it out with {dropping(self.column)}"
             )
