@@ -22,6 +22,7 @@ from vrgcn.tasks import find_task
 from vrgcn.training import clock as clocks
 from vrgcn.tuning import baselines_first as module
 from vrgcn.tuning.finishing import TuneResult
+from vrgcn.tuning.tune import search_models
 
 pytest.importorskip("optuna")
 pytest.importorskip("sklearn")
@@ -124,24 +125,38 @@ def test_without_scikit_learn_trees_are_left_out_with_a_note(monkeypatch) -> Non
 
 
 def test_baselines_have_their_part_of_the_time_and_the_first_in_any_case(monkeypatch) -> None:
-    now = [0.0]
+    now, notes = [0.0], []
     monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
     fit_baseline, asked = module.fit_baseline, []
 
     def slow(name, recipe, problem, *rest, **settings):
         ended = fit_baseline(name, recipe, problem, *rest, **settings)
-        asked.append((name, problem.over()))
-        now[0] += 10.0
-        asked.append((name, problem.over()))
+        for _ in range(3):
+            asked.append((name, problem.over()))
+            now[0] += 5.0
         return ended
 
     monkeypatch.setattr(module, "fit_baseline", slow)
-    result = search(baselines=("linear", "linear-2", "trees"), time_limit="100s", trials=1)
-    # 20 of 100 seconds: the second begins after 10.
+    names = ("linear", "linear-2", "trees")
+    result = search(baselines=names, time_limit="100s", trials=1, on_note=notes.append)
+    # 20 of 100 seconds: the first may take half of them, the second half of the five that are left.
     assert [tried.name for tried in result.baselines] == ["linear", "linear-2"]
-    assert asked[-2:] == [("linear-2", False), ("linear-2", True)]
-    now[0], asked[:] = 0.0, []
-    assert len(search(time_limit="10s", trials=1).baselines) == 1
+    assert asked == [
+        ("linear", False), ("linear", False), ("linear", True),
+        ("linear-2", False), ("linear-2", True), ("linear-2", True),
+    ]  # fmt: skip
+    assert notes[0].startswith("no time for the baselines trees (about ")
+    now[0] = 0.0
+    assert len(search(time_limit="10s", trials=1, on_note=notes.append).baselines) == 1
+
+
+def test_what_was_loaded_before_takes_nothing_from_baselines(monkeypatch) -> None:
+    """Seven of ten seconds were used when the search began."""
+    now = [107.0]
+    monkeypatch.setattr(clocks.time, "monotonic", lambda: now[0])
+    found = search_models(small(), MODEL, CONFIG, time_limit="10s", begun=100.0, trials=1,
+                          baselines=("linear", "linear-2", "labels"))  # fmt: skip
+    assert len(found.baselines) == 3
 
 
 def test_stopped_at_a_baseline_it_goes_on_to_the_same_end(tmp_path: Path, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ def run(options: TuneOptions) -> None:
     """Search as the options say, or resume a search. Loading this program and PyTorch counts as
     time of it."""
     begun = Clock.now() - time.process_time()
+    if sys.stdout.isatty():
+        print("loading PyTorch", flush=True)  # seconds in which nothing else is shown
     from vrgcn.runs.resume import nothing_left
     from vrgcn.runs.training import finished_text
     from vrgcn.tuning.searching import run_search

@@ -1,13 +1,14 @@
 """The beginning of a search: baselines, which have a part of the time; of edges, simple rules.
 
 The cheapest come first. Each of them begins that may end within a fifth of the time. Counted
-seconds are rough, so one begins even if it is counted to take somewhat longer: its fit ends in the
-middle when the part of the time is over, and keeps what it has found so far.
+seconds are rough, so one begins even if it is counted to take somewhat longer. Its fit ends in the
+middle, and keeps what it has found so far, when it has taken half of what was left and longer than
+was counted: so that one which takes long leaves time for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from vrgcn.baselines import RECIPES, Recipe
 from vrgcn.baselines.past import past_of
@@ -23,6 +24,7 @@ from vrgcn.tuning.study import Tried
 
 SHARE = 0.2  # share of the time after which no baseline is begun, and those begun end
 _ROUGH = 3.0  # times what is left that a baseline which is begun may be predicted to take
+_HALF, _LONGER = 0.5, 1.5  # share of what is left, or times its prediction, that one may take
 
 
 def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Recipe]) -> None:
@@ -39,11 +41,11 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
             f"without the baselines {', '.join(missing)}: they need scikit-learn or LightGBM; "
             "pip install 'vrgcn[sklearn]'"
         )
-    left = _part(session)
+    part = _Part(session)
     with stop_requests() as stop:
 
         def over() -> bool:
-            return left() <= 0 or stop.signal is not None
+            return part.over or stop.signal is not None
 
         fitted = graph if graph.visible is None else past_of(graph, seed)
         problem = Problem.of(fitted, session.metric, seed, over)
@@ -52,7 +54,8 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
             if name in missing or name in session.baselines:
                 continue
             seconds = 0.0 if name in own else _seconds(session, name, problem)
-            if session.baselines and (over() or seconds > _ROUGH * left()):
+            part.begin(seconds)
+            if session.baselines and (over() or seconds > _ROUGH * part.left):
                 late[name] = seconds
                 continue
             session.leaderboard.doing(f"fitting the baseline {name}")
@@ -78,15 +81,30 @@ def fit_baselines(session: Session, names: Sequence[str], own: Mapping[str, Reci
         session.baselines = first | session.baselines
 
 
-def _part(session: Session) -> Callable[[], float]:
-    """Return what gives the seconds that are left for baselines. Their part begins now: loading
-    PyTorch and the graph, which a busy machine does slowly, is none of it."""
-    limit = session.clock.limit
-    if limit is None:
-        return lambda: float("inf")
-    spent = sum(ended.seconds for ended in session.baselines.values())
-    end = session.clock.used + SHARE * limit - spent
-    return lambda: end - session.clock.used
+class _Part:
+    """The part of the time that baselines have. It begins now: loading PyTorch and the graph, which
+    a busy machine does slowly, is none of it."""
+
+    def __init__(self, session: Session) -> None:
+        self.clock = session.clock
+        spent = sum(ended.seconds for ended in session.baselines.values())
+        limit = float("inf") if self.clock.limit is None else self.clock.limit
+        self._end = self._own_end = self.clock.used + SHARE * limit - spent
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left for all of them."""
+        return self._end - self.clock.used
+
+    def begin(self, seconds: float) -> None:
+        """Begin with one that is predicted to take so long."""
+        own = max(_HALF * self.left, _LONGER * seconds)
+        self._own_end = min(self._end, self.clock.used + own)
+
+    @property
+    def over(self) -> bool:
+        """True if there is no time left for the one that has begun."""
+        return self.clock.used >= self._own_end
 
 
 def _seconds(session: Session, name: str, problem: Problem) -> float:
@@ -104,13 +122,13 @@ def _late_text(late: Mapping[str, float]) -> str:
 def score_rules(session: Session) -> None:
     """Score the simple rules that stand beside the target on the validation split, as far as their
     part of the time allows; the first in any case."""
-    clock, before, left = Clock(), 0.0, _part(session)
+    clock, before, part = Clock(), 0.0, _Part(session)
     session.leaderboard.doing("scoring simple rules")
     width = session.search.given.model.embedding
     for title, scores in session.target.simple_scores(("val",), width):
         took, before = clock.used - before, clock.used
         session.note(Tried(-1, "complete", scores["val"], {}, 0, took, None, title))
-        if left() <= 0:
+        if part.left <= 0:
             session.on_note(
                 f"simple rules had {SHARE:.0%} of the time limit: none is scored after {title}"
             )
