@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.baselines.problems import small
+from tests.graph.timed import dated_graph
 from tests.pairs.test_relations import BOUGHT
 from tests.runs.test_auto_settings import few
 from tests.runs.test_pair_candidates import bought, settings
@@ -100,3 +101,13 @@ def test_models_of_links_depend_on_what_nodes_have(
     assert all(each.train.patience for each in there)
     short = replace(found.train, epochs=29)
     assert len(candidates(found.model, short, graph)) == 1
+
+
+def test_rows_with_a_time_of_their_own_have_one_layer_unless_another_number_is_given() -> None:
+    graph = dated_graph()
+    [usual] = candidates(USUAL_MODEL, USUAL_TRAIN, graph)
+    assert (usual.model.layers, usual.model.jumping) == (1, "cat")
+    [three] = candidates(replace(USUAL_MODEL, layers=3), USUAL_TRAIN, graph)
+    assert (three.model.layers, three.model.jumping) == (3, "none")
+    [given] = candidates(replace(USUAL_MODEL, model="graphsage"), USUAL_TRAIN, graph)
+    assert given.model.layers == 2
