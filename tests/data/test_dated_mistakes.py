@@ -117,6 +117,16 @@ NOTED: dict[str, tuple[dict[str, str], str]] = {
         {"dnf.csv": ROWS_FILE + "d1,2020-01-10,0,train\n"},
         "dnf.csv: 1 row repeats 'driver' and 'date' of an earlier one, first row 7 (line 8)",
     ),
+    "a column that is known later": (
+        {
+            "results.csv": RESULTS.replace("car\n", "paid\n")
+            .replace("red", "2020-01-20")
+            .replace("blue", "2020-02-05")
+            .replace("green", "2020-02-06")
+        },
+        "results.csv: column 'paid' is later than 'date' in 2 of the first 5 rows: it says what "
+        'was not known yet; leave it out with drop="result.paid", or date the rows by it',
+    ),
     "training after validation": (
         {"dnf.csv": ROWS_FILE.replace("d1,2020-05-01,0,val", "d1,2020-02-01,0,val")},
         "dnf.csv: training rows reach 2020-03-01, and rows of validation and test begin on "

@@ -352,7 +352,7 @@ class Roles:
                 *END_NAMES,
                 *asked_columns(spec),
                 *spec.features,
-                "id" if "id" in table.columns else table.columns[0],
+                self._id_column(kind, table),
             }
             spec = replace(spec, drop=(*spec.drop, *sorted(keys)))
         chosen = None
@@ -374,6 +374,8 @@ class Roles:
         proposal = propose(learned or table, columns.features, spec, keys=keys, growing=growing)
         self._proposals.append((kind, proposal))
         encoders = proposal.encoders
+        if self._times is not None:
+            self._notes += self._times.later_columns(kind, table, encoders)
         marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
         columns = columns.without(proposal.left_out)
         split = self._times.split if labelled and self._times and self._times.given_split else None

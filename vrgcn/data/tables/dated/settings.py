@@ -100,7 +100,7 @@ def parse_task(spec: ImportSpec) -> TaskRows | None:
             f"{setting('rows')}: say of which kind the rows are: "
             f"{setting('rows', f'KIND={path}')}, such as {setting('rows', f'driver={path}')}"
         )
-    paths = {path for each in files.values() for path in each}
+    paths = list(dict.fromkeys(path for each in files.values() for path in each))
     if len(paths) > 1:
         raise InputError(
             f"{setting('rows')}: names {' and '.join(map(str, paths))}: the rows of a task are one "

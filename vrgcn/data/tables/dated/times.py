@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from vrgcn.data.tables.columns import named_column
 from vrgcn.data.tables.dated.settings import DatedColumn, TaskRows
-from vrgcn.data.tables.encoders.dates import date_formats, parse_dates
+from vrgcn.data.tables.encoders.dates import DateColumn, date_formats, parse_dates
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.ids import NodeIds, joined, tidied
 from vrgcn.data.tables.kept import KeptReader
 from vrgcn.data.tables.problems import Collected, Problems
@@ -77,6 +78,22 @@ class Times:
                 f"{setting('nodes')}, or train on later rows"
             )
         return table if known.all() else KnownRows(table, known)
+
+    def later_columns(self, kind: str, table: Table, encoders: Sequence[Encoder]) -> Iterator[str]:
+        """Yield a warning for each column of dates that are later than the rows became known."""
+        for encoder in encoders:
+            if not isinstance(encoder, DateColumn) or kind not in self.values:
+                continue
+            column, cells = encoder.column, _first(table, encoder.column)
+            known = self.values[kind][: len(cells)]
+            late = int((parse_dates(cells, encoder.format)[0] > known).sum())
+            if late:
+                yield (
+                    f"{table.name}: column {column!r} is later than {self.columns[kind]!r} in "
+                    f"{late:,} of the first {counted(len(cells), 'row')}: it says what was not "
+                    f"known yet; leave it out with {setting('drop', column)}, or date the rows by "
+                    "it"
+                )
 
 
 class KnownRows:
