@@ -298,6 +298,16 @@ def check_pairs(names: dict[str, Any]) -> None:
     assert names["result"].metric.title == "AUC"
 
 
+def check_knowledge(names: dict[str, Any]) -> None:
+    triples = names["split"].triples
+    assert names["split"].num_edges == len(triples.train)
+    assert 4 * len(triples.test) < len(triples.train) < names["facts"].num_edges
+
+
+def check_networks(names: dict[str, Any]) -> None:
+    assert names["saved"].predict(names["graph"]).shape == (60, 3)
+
+
 def check_tune(names: dict[str, Any]) -> None:
     assert len(names["found"].trials) == 3
     assert names["outputs"].shape == (60, 3)
@@ -314,9 +324,11 @@ def check_tune(names: dict[str, Any]) -> None:
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "README.md": check_readme,
     "docs/guides/diagnostics.md": check_diagnostics,
+    "docs/guides/knowledge-graphs.md": check_knowledge,
     "docs/guides/leaks.md": check_audit,
     "docs/guides/links.md": check_pairs,
     "docs/guides/live.md": check_live,
+    "docs/guides/networks.md": check_networks,
     "docs/guides/objectives.md": check_objectives,
     "docs/guides/own-models.md": check_own_models,
     "docs/guides/own-parts.md": check_own_parts,

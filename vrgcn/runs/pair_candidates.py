@@ -5,7 +5,7 @@
     ways     minibatches of nodes or of pairs, by exact training, ns or two-way
 
 Graphs whose epochs cost too much have one candidate: LightGCN, or GCN where nodes of one kind have
-features, with the estimator that counted costs choose. docs/guides/links.md has the measurements.
+features, with the estimator that counted costs choose. docs/results/links.md has the measurements.
 """
 
 from __future__ import annotations

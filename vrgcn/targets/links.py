@@ -72,7 +72,7 @@ class Links(EdgeTarget):
 
     def _own_edges(self, model: nn.Module, graph: Graph) -> OwnEdges:
         """The rule about own edges. auto: learned rows of nodes of one kind learn to look for them
-        (docs/guides/links.md)."""
+        (docs/results/links.md)."""
         if self._wanted != "auto":
             return self._wanted
         rows = any(table.input for table in node_tables(model).values())

@@ -1,5 +1,5 @@
 """What is predicted and how it is split, as settings; and the usual settings of each prediction,
-whose scores docs/guides/links.md has.
+whose scores docs/results/links.md has.
 
 No torch here: the command line reads settings before it loads anything.
 """
