@@ -86,6 +86,12 @@ def test_from_a_shops_database_products_are_recommended_with_simple_rules_beside
     assert re.search(r"(?m)^\d +14 +\d+ +3 ", out)  # the third product for customer 14
 
 
+def test_from_a_shops_orders_it_is_predicted_who_orders_in_the_next_30_days(run):
+    out = run("churn.py")
+    assert number(r"ROC AUC of the last two months: ([\d.]+)", out) > 0.7
+    assert re.search(r"(?m)^label +p_no +p_yes$", out.replace("  label", "label"))
+
+
 @pytest.mark.soak
 def test_a_script_of_pyg_ends_no_worse_after_fewer_computed_nodes(run):
     out = run("pyg_before_after.py")
