@@ -251,6 +251,12 @@ def check_report(names: dict[str, Any]) -> None:
     assert "0.987" in Path("seeds.html").read_text(encoding="utf-8")
 
 
+def check_rows_with_a_time(names: dict[str, Any]) -> None:
+    assert names["graph"].relations["result-last-rows"].one_way
+    assert names["predictions"].columns.tolist() == ["driver", "at", "label", "p_0", "p_1"]
+    assert names["predictions"].driver.tolist() == ["Ada", "Bob"]
+
+
 def check_scaling(names: dict[str, Any]) -> None:
     assert len(list(Path("big/derived").glob("*.npy"))) == 2
     assert Path("tables/outputs.bin").stat().st_size == names["outputs"].numel() * 4
@@ -337,6 +343,7 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "docs/guides/python.md": check_python,
     "docs/guides/relational.md": check_relational,
     "docs/guides/reports.md": check_report,
+    "docs/guides/rows-with-a-time.md": check_rows_with_a_time,
     "docs/guides/scaling.md": check_scaling,
     "docs/guides/scikit.md": check_scikit,
     "docs/guides/search.md": check_tune,

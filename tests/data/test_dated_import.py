@@ -277,6 +277,26 @@ def test_a_row_may_be_of_two_entities(files: Path) -> None:
     assert [path.name for path in graph.dated.paths] == ["rated_of_user", "rated_of_item"]  # type: ignore[union-attr]
 
 
+def test_targets_alone_are_facts_enough(files: Path) -> None:
+    (files / "stars.csv").write_text(
+        "user,item,time,stars,split\n1,1,2020-01-01,5,train\n1,2,2020-01-05,3,train\n"
+        "2,2,2020-01-05,4,train\n2,1,2020-01-06,1,val\n1,1,2020-01-07,2,test\n"
+    )
+    graph, _ = imported(
+        nodes=None,
+        edges=(),
+        dated=(),
+        rows=("user=stars.csv", "item=stars.csv"),
+        at="time",
+        label=("stars",),
+        task="regression",
+        known_after="1s",
+    )
+    # No row sees its own target, nor one of its very moment.
+    assert edges(graph, "past_stars-last_of_user-stars") == {("1", "2"), ("3", "4"), ("2", "5")}
+    assert edges(graph, "past_stars-last_of_item-stars") == {("1", "4"), ("4", "5")}
+
+
 def test_rows_are_split_by_when_their_targets_are_known(files: Path) -> None:
     graph, summary = imported(train_until="2020-03-15", val_until="2020-06")
     start = graph.kinds.range("dnf").start

@@ -73,7 +73,7 @@ class ImportOptions(ImportSpec, Options):
         if self.database is not None:
             self._check_alone(self.database)
             return
-        needed = (("edges", "PATH ..."), ("out", "PATH"))
+        needed = [("out", "PATH")] if self.rows else [("edges", "PATH ..."), ("out", "PATH")]
         missing = [(name, value) for name, value in needed if not getattr(self, name)]
         if missing:
             raise InputError(missing_text((f"--{n}", v, False, _TEXTS[n]) for n, v in missing))

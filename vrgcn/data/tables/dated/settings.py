@@ -171,7 +171,13 @@ def _seconds(name: str, text: str) -> float:
             f"{setting(name)}: must be a number and a unit, one of {', '.join(_UNITS)}, such as "
             f"{setting(name, '30d')}; not {text!r}"
         )
-    return float(found[1]) * _UNITS[found[2]]
+    seconds = float(found[1]) * _UNITS[found[2]]
+    if not seconds:
+        raise InputError(
+            f"{setting(name, text)}: must be longer than 0, or a row would see its own target; "
+            f"{setting(name, '1s')} is enough"
+        )
+    return seconds
 
 
 def with_rows(task: TaskRows | None, nodes: Any, edges: Any) -> tuple[Any, Any]:
@@ -179,6 +185,7 @@ def with_rows(task: TaskRows | None, nodes: Any, edges: Any) -> tuple[Any, Any]:
     if task is None:
         return nodes, edges
     kinds, relations = files_of("nodes", nodes), files_of("edges", edges)
+    # A kind without a table is one of the ids that rows name; past targets are its facts.
     known = {*kinds, *(title.split("-")[end] for title in relations for end in (0, -1))} - {""}
     if task.kind in known:
         raise InputError(
@@ -186,8 +193,8 @@ def with_rows(task: TaskRows | None, nodes: Any, edges: Any) -> tuple[Any, Any]:
             "is one of this name; rename one of them"
         )
     for entity in task.entities:
-        if entity not in known:
-            close = get_close_matches(entity, known, n=1)
+        close = get_close_matches(entity, known, n=1)
+        if entity not in known and (close or task.past is None):
             hint = f"did you mean {close[0]!r}? There" if close else "there"
             raise InputError(
                 f"{setting('rows', f'{entity}={task.path}')}: there is no kind {entity!r}; {hint} "

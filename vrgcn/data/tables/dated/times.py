@@ -206,13 +206,13 @@ class ReadingTimes:
         return tidied(joined(parts), self._spec.tidy_ids)
 
     def _check_facts(self) -> None:
-        """Refuse rows that see nothing: no table is dated."""
-        if set(self._spec.dates) - {*self._task.kinds}:
+        """Refuse rows that see nothing: no table is dated, and past targets are not used."""
+        if self._task.past is not None or set(self._spec.dates) - {self._task.kind}:
             return
         raise InputError(
             f"{setting('rows')}: no table is dated, so that rows would see nothing of the past; "
             f"give {setting('dated', Placeholder('KIND.COLUMN'))}, the column that says when a row "
-            "became known"
+            f"became known, or {setting('known_after', '30d')} for targets of earlier rows"
         )
 
     def _split(self, column: str | None) -> None:
@@ -284,7 +284,9 @@ class ReadingTimes:
         """Note rows that are later than all facts, and targets that are known after them."""
         own = self._task.kinds
         facts = [values for kind, values in self._times.values.items() if kind not in own]
-        last = max((np.nanmax(each, initial=ALWAYS) for each in facts), default=ALWAYS)
+        if not facts:
+            return
+        last = max(np.nanmax(each, initial=ALWAYS) for each in facts)
         late = int((at > last).sum())
         if late:
             self._times.notes.append(
