@@ -36,6 +36,7 @@ from lab.studies.pyg_times import OURS, draw, publish, same, table
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
+from vrgcn.models.dense import standardise_inputs
 from vrgcn.runs.job import prepare
 from vrgcn.runs.settings import Settings
 from vrgcn.tasks.config import LossConfig
@@ -124,11 +125,24 @@ class Peer:
             return self.model(self.features, self.adjacency)[self.graph.val]
 
 
-def network(kind: Callable[..., torch.nn.Module], layer: Layer, entry: Entry) -> torch.nn.Module:
-    """A network as wide and as deep as that of `vrgcn train` by default."""
+def network(
+    kind: Callable[..., torch.nn.Module],
+    layer: Layer,
+    entry: Entry,
+    *,
+    depth: int = ModelConfig.layers,
+    centred: bool = True,
+) -> torch.nn.Module:
+    """A network as wide as that of `vrgcn train` by default.
+
+    centred: centre sparse features as `vrgcn train` does, if the network is one of ours
+    """
     usual, graph = ModelConfig(), entry.graph
     sizes = (graph.num_features, usual.hidden, entry.task.outputs(graph.num_classes))
-    return kind(layer, *sizes, layers=usual.layers, dropout=usual.dropout)
+    made = kind(layer, *sizes, layers=depth, dropout=usual.dropout)
+    if centred:
+        standardise_inputs(made, graph.features, graph.train)
+    return made
 
 
 @dataclass(frozen=True)

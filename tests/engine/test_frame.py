@@ -28,7 +28,7 @@ def table(dtype: torch.dtype = torch.float32, share: Tensor | None = None) -> Hi
     return History(
         torch.zeros(ROWS, WIDTH, dtype=dtype),
         torch.full((ROWS,), NEVER),
-        Frame(torch.zeros(WIDTH), share),
+        Frame(torch.zeros(1, WIDTH), share),
     )
 
 
@@ -56,7 +56,7 @@ def test_rows_that_were_never_written_read_as_the_frame() -> None:
     held.replace(NODES[:6], x[:6], 1)
     assert held.frame is not None
     mean = (x[[1, 2, 4, 5]] / SHARE[[1, 2, 4, 5], None]).mean(0)
-    torch.testing.assert_close(held.frame.move, mean)
+    torch.testing.assert_close(held.frame.move[0], mean)
     torch.testing.assert_close(held.read(NODES[6:], torch.float32), SHARE[6:, None] * mean)
     assert not held.values[6:].any()
 
@@ -70,7 +70,7 @@ def test_averages_are_those_of_the_rows_that_are_read(share: Tensor | None) -> N
     dense = P.to_torch(torch.float32).to_dense()
     wanted = dense @ held.read(NODES, torch.float32)
     torch.testing.assert_close(held.average(P, torch.float32), wanted)
-    weights = dense @ (torch.ones(ROWS) if share is None else share)
+    weights = dense @ (torch.ones(ROWS, 1) if share is None else share[:, None])
     torch.testing.assert_close(held.average(P, torch.float32, weights), wanted)
 
 
@@ -151,7 +151,7 @@ def test_frames_are_part_of_the_state() -> None:
     model, batches = batches_of("two-way")
     step(model, batches, torch.arange(10))
     kept = {name: value.clone() for name, value in batches.histories.state_dict().items()}
-    assert kept["1.g.move"].shape == (5,)
+    assert kept["1.g.move"].shape == (1, 5)
     other_model, other = batches_of("two-way")
     other_model.load_state_dict(model.state_dict())
     other.histories.load_state_dict(kept)
@@ -174,9 +174,9 @@ def test_the_weights_of_frames_are_computed_once() -> None:
     assert frames.backward(2, None) is frames.backward(1, None)
     (P,) = batches.setup.P.values()
     others = P.to_dense() - torch.diag(P.to_dense().diag())
-    torch.testing.assert_close(known, others.sum(1))
+    torch.testing.assert_close(known[:, 0], others.sum(1))
     f = P.degrees(torch.arange(30)) > 3
-    torch.testing.assert_close(frames.backward(1, None), others.T @ f.float())
+    torch.testing.assert_close(frames.backward(1, None)[:, 0], others.T @ f.float())
 
 
 @pytest.mark.parametrize("cap", [None, 1])

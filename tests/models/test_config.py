@@ -18,6 +18,7 @@ def test_a_model_made_by_hand_has_the_defaults_of_the_config():
     kind = MODELS[defaults.pop("model")]
     # Which order is less work is known of a graph, and a model is made without one.
     assert defaults.pop("transform_first") == "auto"
+    assert defaults.pop("centre_features") is False  # nor are the means of features
     assert defaults.pop("node_embeddings") is False  # of graphs of several kinds
     bases = defaults.pop("bases")
     # These are of models of pairs, which are made around others.

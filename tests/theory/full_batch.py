@@ -97,5 +97,4 @@ def arbitrary_tables(model: nn.Module, batches: MiniBatches, *, seed: int = 0) -
     for table in batches.histories.tables.values():
         table.values.copy_(torch.randn(table.values.shape, generator=generator).double())
         if table.frame is not None:
-            move = torch.randn(table.values.shape[1], generator=generator)
-            table.frame.move = move.double()
+            table.frame.move = torch.randn(table.frame.move.shape, generator=generator).double()

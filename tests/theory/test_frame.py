@@ -106,7 +106,7 @@ def test_with_few_neighbours_some_rows_are_raw_and_the_others_move() -> None:
 def table_of(values: Tensor) -> History:
     rows, width = values.shape
     table = History(
-        torch.zeros_like(values), torch.full((rows,), NEVER), Frame(values.new_zeros(width))
+        torch.zeros_like(values), torch.full((rows,), NEVER), Frame(values.new_zeros(1, width))
     )
     table.write(torch.arange(rows), values, 0)
     return table
@@ -133,7 +133,7 @@ def test_an_epoch_shrinks_what_frames_are_apart_by_the_rate_of_a_mean_of_rows(si
             for nodes in torch.randperm(rows, generator=generator).split(size):
                 table.replace(nodes, exact[nodes], 1)
                 assert table.frame is not None
-                moves.append(table.frame.move)
+                moves.append(table.frame.move[0])
             if epoch == 1:
                 before += spread(torch.stack(moves)) / runs
         after += spread(torch.stack(moves)) / runs

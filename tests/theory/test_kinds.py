@@ -195,6 +195,26 @@ def test_theorem_1_backwards_gradients_of_an_epoch_are_exact(estimator: str, lay
     assert_same(mean, wanted, 1e-10)
 
 
+@pytest.mark.parametrize("layers", [2, 3])
+def test_if_all_rows_of_a_kind_moved_by_one_vector_answers_are_exact(layers: int) -> None:
+    model = made_model(layers=layers)
+    some = torch.tensor([3, 8, 20, 26, 30, 38, 40, 44])  # users, items and shops
+    users = slice(0, 3)
+    found = {}
+    for estimator in ("two-way", RAW):
+        batches = batches_of(model, estimator, fanout=0)
+        batches.warm_start(model)
+        kinds = GRAPH.kinds.of(torch.arange(GRAPH.num_nodes))
+        for level, table in enumerate(batches.histories.tables.values()):
+            generator = torch.Generator().manual_seed(level)
+            moves = torch.randn(3, 6, generator=generator, dtype=torch.float64)
+            table.values -= moves[kinds]
+        outputs = batches.batch(some).run(model)
+        found[estimator] = error(outputs[users], dense_outputs(model)[some[users]])
+    assert found["two-way"] < EXACT
+    assert found[RAW] > 1e-2
+
+
 @pytest.mark.parametrize("estimator", ["ns", "cv", "is"])
 def test_estimates_of_one_level_have_the_mean_of_the_exact_one(estimator: str) -> None:
     # One layer after the entrance is propagated: outputs are linear in the estimates. 800 plans:

@@ -27,6 +27,7 @@ from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.sparse import CSR, is_dense, sparse_columns
 from vrgcn.models.config import ModelConfig
+from vrgcn.models.dense import standardise_inputs
 from vrgcn.models.lightgcn import LIGHT, build_light
 from vrgcn.models.models import MODELS, GraphModel, build_model
 from vrgcn.models.plugins import is_plugin_model
@@ -64,7 +65,7 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
         relations = graph.relations.values()
         return build_relational(settled, graph.kinds, relations, outputs, seed, targets, dated)
     _check_no_relations(config, graph)
-    return build_model(
+    model = build_model(
         settled,
         graph.num_features,
         outputs,
@@ -72,6 +73,9 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
         graph.num_nodes,
         sparse_features=not is_dense(graph.features),
     )
+    if config.centre_features and scored_edges(graph) is None and not graph.kinds.named:
+        standardise_inputs(model, graph.features, graph.train)
+    return model
 
 
 def _check_no_relations(config: ModelConfig, graph: Graph) -> None:

@@ -5,7 +5,7 @@ to all copies at once, level by level; rows written after the step are sent then
 all processes equal those of one process that trains on the union of their minibatches.
 
 Where tables have a moving frame (engine/frame.py), its move D is the same in all processes: each
-step adds up, for each table, what D lacks and for how many rows, before rows are written; that is
+step adds up, for each table, what D is the mean of, before rows are written; that is
 one small sum over the processes for each table, with either halo.
 
 `delayed`: rows that a step writes are sent after it, for all tables together, during the next step,
@@ -57,7 +57,7 @@ class HaloHistory(History):
         self._histories = histories
 
     def _move(self, frame: Frame, h: Tensor, values: Tensor, here: Tensor) -> None:
-        frame.advance(*self._histories.of_all(*frame.lack(h, values, here)))
+        frame.advance(*self._histories.of_all(*frame.sums(h, values, here)))
 
     def replace(self, nodes: Tensor, h: Tensor, step: int) -> Replaced:
         before = super().replace(nodes, h, step)
@@ -124,15 +124,13 @@ class HaloHistories(Histories):
         self._step = None
 
     def of_all(self, total: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum what a frame lacks over all processes, inside a step: D is the same everywhere, so
-        rows that travel stay right, however late they arrive."""
+        """Sum what a frame is the mean of over all processes, inside a step: D is the same
+        everywhere, so rows that travel stay right, however late they arrive."""
         if self._step is None and self._routes is None:
             return total, count
-        both = self.halo.group.sum(
-            torch.cat([total, count[None]]).to(self.halo.group.device), "moves"
-        )
-        both = both.to(total.device)
-        return both[:-1], both[-1]
+        both = torch.cat([total, count], 1).to(self.halo.group.device)
+        both = self.halo.group.sum(both, "moves").to(total.device)
+        return both[:, :-1], both[:, -1:]
 
     def replaced(self, table: History) -> None:
         """Called when a table has the minibatch's new rows and is about to be averaged."""

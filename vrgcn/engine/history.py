@@ -85,7 +85,7 @@ class History:
     def average(self, rows: CSR, dtype: torch.dtype, weights: Tensor | None = None) -> Tensor:
         """Rows of P times the table: (targets, width). The table is read in its own precision.
 
-        weights: (targets,), P f, if it is known
+        weights: (targets, kinds), P f, if it is known
         """
         device = rows.indices.device
         if rows.columns != len(self.values):
@@ -122,7 +122,7 @@ class History:
         return before
 
     def _move(self, frame: Frame, h: Tensor, values: Tensor, here: Tensor) -> None:
-        frame.advance(*frame.lack(h, values, here))
+        frame.advance(*frame.sums(h, values, here))
 
     def replaced(self, before: Replaced, dtype: torch.dtype) -> Tensor:
         """(rows, width): what a `replace` overwrote, as it would be read now."""
@@ -209,11 +209,8 @@ class Histories:
         number = relation_number(kind)
         if self.frames is None or (kind != "h" and number is None):
             return None
-        share = None if number is None else self.frames.share(level, number)
-        if share is not None and not share.any():
-            return None
         precise = self.dtype if self.dtype == torch.float64 else torch.float32
-        return Frame(torch.zeros(width, dtype=precise, device=self.device), share)
+        return self.frames.frame(width, level, number, precise)
 
     def dtype_of(self, kind: str) -> torch.dtype:
         """The precision of tables of a kind."""

@@ -158,7 +158,13 @@ class MiniBatches:
             return None
         corrected = self.estimator.backward == "corrected"
         device = self.histories.device
-        return Frames(self.setup.matrices, self.planner.sampler, corrected=corrected, device=device)
+        return Frames(
+            self.setup.matrices,
+            self.planner.sampler,
+            self.graph.kinds,
+            corrected=corrected,
+            device=device,
+        )
 
     def use_edges(self, setup: Setup) -> None:
         """Plan minibatches on other edges from now on. setup: the same model with another P; the

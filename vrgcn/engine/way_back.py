@@ -39,7 +39,7 @@ class WayBack:
     size: over how many nodes the loss is a mean; None: those of B
     inside: (sources,) bool, which of them a gradient comes to by Pᵀ ḡ, as other processes visit
         them in this step; None: B alone
-    weights: (rows of `back`,), Pᵀ f where the table has a frame
+    weights: (rows of `back`, kinds), Pᵀ f where the table has a frame
     replaced: the rows of the table that this minibatch wrote; None before its gradient came
     written: (batch, width) the gradients that it wrote, where there are two passes
     """

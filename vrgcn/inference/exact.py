@@ -37,7 +37,7 @@ from vrgcn.inference.node_tables import TENSORS as ID_TENSORS
 from vrgcn.inference.node_tables import id_tensors, ids_of_tensors
 from vrgcn.inference.own_models import describe_own, make_own
 from vrgcn.inference.stages import Source, refuse_unknown
-from vrgcn.models.dense import ACTIVATIONS, NORMS
+from vrgcn.models.dense import ACTIVATIONS, NORMS, tensors_of_centres
 from vrgcn.models.lightgcn import LIGHT
 from vrgcn.models.models import JUMPING, MODELS, GraphModel
 from vrgcn.models.relational import RELATIONAL, RelationalModel, num_columns
@@ -144,6 +144,7 @@ def _build(
     numbers = source.task not in FLAGGED or not find_task(source.task).has_classes
     if numbers and any(name in weights for name in _SCALE):
         wanted |= dict.fromkeys(_SCALE, torch.empty((), device="meta"))
+    wanted |= tensors_of_centres(model, weights)
     _check_weights(where, weights, wanted)
     # The file's own tensors become the model's: those on the meta device have no numbers.
     model.load_state_dict(weights, assign=True)

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.blocks import Blocks
 from vrgcn.graph.randomness import own_generator
 from vrgcn.graph.sparse import CSR, in_blocks, is_sparse, with_values
 from vrgcn.models.config import check_dropout
@@ -132,32 +133,106 @@ class InputLinear(Linear):
 
     `weight` is W', (in, out): what a sparse x adds up are rows in one piece, and so it is in the
     gradient and in the optimiser. In a state dict it is W, as that of any other linear layer.
+
+    After `standardise` it is (x - centre) diag(scale) W' (+ b), and x stays sparse.
     """
+
+    centre: Tensor | None  # (in,)
+    scale: Tensor | None  # (in,), or () if it is one number
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__(in_features, out_features, bias=bias)
         self.weight = nn.Parameter(self.weight.detach().t().contiguous())
+        self.register_buffer("centre", None)
+        self.register_buffer("scale", None)
         self.register_state_dict_post_hook(_to_state)
         self.register_load_state_dict_pre_hook(_from_state)
+
+    def standardise(self, centre: Tensor, scale: Tensor) -> None:
+        """From now on subtract the centre (columns,) from the features and multiply by the scale:
+        repeated if the layer reads rows of features side by side."""
+        copies = len(self.weight) // len(centre)
+        self.centre = centre.to(self.weight).repeat(copies)
+        one = bool((scale == scale[0]).all())
+        self.scale = scale[0].to(self.weight) if one else scale.to(self.weight).repeat(copies)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.with_bias(self.product(x))
 
     def product(self, x: Tensor) -> Tensor:
-        """x W', without the bias."""
-        return CSR.from_torch(x) @ self.weight if is_sparse(x) else x @ self.weight
+        """x diag(scale) W', without the centre and the bias."""
+        weight = self._scaled()
+        return self._sized(CSR.from_torch(x) @ weight if is_sparse(x) else x @ weight)
+
+    def with_bias(self, y: Tensor) -> Tensor:
+        """y, from `product` or a sum of them, less the centre's, plus the bias."""
+        if self.centre is not None:
+            y = y - self._sized(self.centre @ self._scaled())
+        return super().with_bias(y)
+
+    def _scaled(self) -> Tensor:
+        """W' if the scale is one number, which products are multiplied by; else diag(scale) W'."""
+        if self.scale is None or self.scale.dim() == 0:
+            return self.weight
+        return self.scale[:, None] * self.weight
+
+    def _sized(self, y: Tensor) -> Tensor:
+        return y if self.scale is None or self.scale.dim() else y * self.scale
 
     def products(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-        """left L' and right R', without the bias; L and R are the halves of W = [L, R]."""
+        """The products of left with L' and of right with R'; L and R are the halves of W = [L, R].
+        See `product`."""
+        weight = self._scaled()
         if in_blocks(left) and in_blocks(right):
-            both = left.above(right) @ self.weight
+            both = self._sized(left.above(right) @ weight)
             return both[: left.shape[0]], both[left.shape[0] :]
         if is_sparse(left):
             # In one product: each half would have a gradient as large as all of W.
-            both = CSR.from_torch(left).diagonal_with(CSR.from_torch(right)) @ self.weight
+            both = self._sized(CSR.from_torch(left).diagonal_with(CSR.from_torch(right)) @ weight)
             return both[: left.shape[0]], both[left.shape[0] :]
-        of_left, of_right = self.weight.chunk(2)
-        return left @ of_left, right @ of_right
+        of_left, of_right = weight.chunk(2)
+        return self._sized(left @ of_left), self._sized(right @ of_right)
+
+
+def standardise_inputs(model: nn.Module, features: Tensor, nodes: Tensor) -> None:
+    """Centre the sparse columns of a new model's features in the layer that reads them, and give
+    them the size of standardised ones: the mean 0, and the mean of their variances 1.
+
+    features: (all nodes, columns); nodes: whose rows may be learned from, such as training nodes
+
+    Numbers that are none below zero, as words and tags have, move all nodes alike if each weight
+    takes a step of Adam, by far more than weights of the usual size tell nodes apart. Dense columns
+    stay as they are, for their scaling has standardised them.
+    """
+    first = next((layer for layer in model.modules() if isinstance(layer, InputLinear)), None)
+    centre, scale = torch.zeros(features.shape[1]), torch.ones(features.shape[1])
+    for block in Blocks.of(features).blocks if first is not None else ():
+        own = block.find(nodes) if block.sparse else nodes[:0]
+        rows = block.matrix.rows(own[own >= 0]) if len(own) else None
+        if rows is None or not rows.num_entries:
+            continue
+        values = rows.weights(torch.float64)
+        sums = values.new_zeros(block.width).index_add(0, rows.indices.long(), values)
+        mean = sums / rows.num_rows
+        variance = values.square().sum() / rows.num_rows - mean.square().sum()
+        if variance > 0:
+            centre[block.columns] = mean.float()
+            scale[block.columns] = (block.width / variance).sqrt().float()
+    if first is not None and bool((scale != 1).any()):
+        first.standardise(centre, scale)
+
+
+def tensors_of_centres(model: nn.Module, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, without numbers, that a state dict has beside those of the model because layers
+    were standardised."""
+    found = {}
+    for name, layer in model.named_modules():
+        centre, scale = f"{name}.centre", f"{name}.scale"
+        if isinstance(layer, InputLinear) and centre in state:
+            one = scale in state and not state[scale].dim()
+            found[centre] = torch.empty(layer.in_features, device="meta")
+            found[scale] = torch.empty(() if one else layer.in_features, device="meta")
+    return found
 
 
 def _to_state(linear: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:
@@ -168,6 +243,9 @@ def _from_state(linear: nn.Module, state: dict[str, Any], prefix: str, *_: Any) 
     name = f"{prefix}weight"
     if name in state:  # it may become the weight itself
         state[name] = state[name].t().contiguous()
+    for buffer in ("centre", "scale"):  # a standardised layer is loaded into a new one
+        if prefix + buffer in state and getattr(linear, buffer) is None:
+            setattr(linear, buffer, torch.empty_like(state[prefix + buffer]))
 
 
 class BatchNorm(nn.BatchNorm1d):

@@ -1,6 +1,7 @@
 """Settings of a run that counts of its graph decide, in place of None.
 
 - learned rows: where nodes outside training have 5 or more training nodes among their neighbours
+- centred features: with many labels, without weight decay and learned rows, which start fast
 - dropout: 0.5, or 0.2 where there are fewer than 100 feature columns
 - patience: 10 evaluations, or as many as make 100 steps; never with a cosine schedule, with
   `select` "last" and without validation nodes or pairs
@@ -32,14 +33,17 @@ _PATIENCE, _STEPS = 10, 100  # evaluations, and steps, without a better score
 def by_counts(
     model: ModelConfig, train: TrainConfig, graph: Graph
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Return the settings with the patience, the dropout and the learned rows that counts of the
-    graph decide."""
+    """Return the settings with the patience, the dropout, the learned rows and the centring of
+    features that counts of the graph decide."""
     train = replace(train, patience=_patience(train, graph))
     if model.dropout is None:
         wide = graph.num_features >= _COLUMNS or graph.kinds.named
         model = replace(model, dropout=0.5 if wide else 0.2)
     if model.learned_rows is None:
         model = replace(model, learned_rows=_rows_worth(model, train, graph))
+    if model.centre_features is None:
+        other = few_labels(graph) or train.weight_decay or model.learned_rows
+        model = replace(model, centre_features=not other)
     return model, train
 
 

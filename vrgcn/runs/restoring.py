@@ -137,7 +137,8 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
     for name, table in tables.items():
         level, kind, part = name.split(".")
         if part == "move":
-            _check_move(name, table, tables.get(f"{level}.{kind}.values"))
+            moves = 1 if kind.startswith("g") else len(kinds.names)
+            _check_move(name, table, tables.get(f"{level}.{kind}.values"), moves)
             continue
         counts = {histories.num_nodes} | (of_kinds if kind.startswith("g") else set())
         written = tables.get(f"{level}.{kind}.written")
@@ -155,8 +156,9 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
             raise InputError(f"its table {name} was written at steps that never were")
 
 
-def _check_move(name: str, move: Tensor, values: Tensor | None) -> None:
-    if values is None or move.shape != values.shape[1:] or not move.is_floating_point():
+def _check_move(name: str, move: Tensor, values: Tensor | None, moves: int) -> None:
+    shaped = values is not None and move.shape == (moves, *values.shape[1:])
+    if not shaped or not move.is_floating_point():
         raise InputError(f"its table {name} is {tuple(move.shape)} of {move.dtype}")
 
 

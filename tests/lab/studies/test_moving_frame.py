@@ -28,13 +28,14 @@ def test_what_has_a_record_is_not_run_again(study, tmp_path, monkeypatch, graph)
 
 
 def test_units_come_seed_by_seed() -> None:
-    asked = list(units(["tolokers", "communities"], ["GCN"], 2))
+    asked = list(units(["tolokers", "communities"], ["GCN"], list(ESTIMATORS), 2))
     assert [unit.seed for unit in asked] == [0] * 8 + [1] * 8
 
 
 def record(estimator: str, seed: int, test: list[float]) -> dict[str, Any]:
     val = [0.1, 0.9, *[0.5] * (len(test) - 2)]
-    unit = {"graph": "tolokers", "layer": "GCN", "estimator": estimator, "seed": seed}
+    unit = {"graph": "tolokers", "layer": "GCN", "depth": 2, "centred": True}
+    unit |= {"estimator": estimator, "seed": seed}
     return unit | {"val": val, "test": test, "diverged": None}
 
 
@@ -47,8 +48,10 @@ def test_the_table_compares_the_same_seeds_with_exact(study, tmp_path) -> None:
     assert (last(records[2]), best(records[2])) == (0.74, 0.75)
     assert swing(records[2]) == pytest.approx(0.04)
     shown = table(records)
-    assert "| tolokers, GCN | exact | 2 | 77.0 ± 7.1 (+0.0) | 75.0 ± 7.1 (+0.0) | 2.0 |" in shown
-    assert "| tolokers, GCN | two-way | 1 | 74.0 ± 0.0 (+2.0) | 75.0 ± 0.0 (+5.0) | 4.0 |" in shown
+    row = "| exact | 2 | 10.0 ± 0.0 | 77.0 ± 7.1 (+0.0) | 75.0 ± 7.1 (+0.0) | 2.0 |"
+    assert f"| tolokers, GCN, 2 layers {row}" in shown
+    row = "| two-way | 1 | 10.0 ± 0.0 | 74.0 ± 0.0 (+2.0) | 75.0 ± 0.0 (+5.0) | 4.0 |"
+    assert f"| tolokers, GCN, 2 layers {row}" in shown
     for each in records:
         append_record(tmp_path / "records.jsonl", each)
     assert shown in study(moving_frame, "--show", tmp_path / "records.jsonl")
