@@ -57,7 +57,8 @@ def with_sight(
     graph: Graph, asked: TimedRows, amount: np.ndarray, split: Mapping[str, range]
 ) -> Graph:
     """The graph whose rows see their facts, and are labelled by the last of them."""
-    features, edges = seen_by(graph, asked, None, Lookback.on(graph))
+    assert graph.dated is not None
+    features, edges = seen_by(graph.dated, 2, asked, None, Lookback.on(graph))
     kinds = graph.kinds
     rows, last = edges["order-last-row"]
     label = np.random.default_rng(1).integers(2, size=len(asked.times))

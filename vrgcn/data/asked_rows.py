@@ -6,8 +6,9 @@ that features are made of are read the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from vrgcn.graph.dated import TimedRows
 from vrgcn.graph.graph import Graph
 
 Recipes = Mapping[str, ImportRecipe]
+Places = Callable[[str, pa.Array], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,19 @@ class AskedColumns:
         return [column.combine_chunks() for column in some.columns]
 
 
-def read_asked(table: Table, graph: Graph, recipes: Recipes) -> AskedRows:
+def read_asked(
+    table: Table, graph: Graph, recipes: Recipes, places: Places | None = None
+) -> AskedRows:
     """Read all rows of a table.
 
     graph: with `dated`; recipes: of its import
+    places: from a kind and ids to the places of these entities, -1 if they are not there; None:
+        their node numbers
     """
+    places = places or partial(_nodes, graph, recipes)
     dated = graph.dated
     assert dated is not None
-    at, ends = dated.times[dated.rows], _ends(graph, recipes)
+    at, ends = dated.times[dated.rows], entity_columns(graph, recipes)
     recipe = recipes.get(dated.rows)
     encoders = [] if recipe is None else recipe.encoders
     wanted = [*(column for _, column in ends.values()), at]
@@ -105,7 +112,7 @@ def read_asked(table: Table, graph: Graph, recipes: Recipes) -> AskedRows:
         raise InputError(f"{table.name} has no rows")
     entities, notes = {}, []
     for name, (kind, column) in ends.items():
-        entities[name] = _places(graph, recipes, kind, pa.chunked_array(texts[name]))
+        entities[name] = places(kind, pa.chunked_array(texts[name]).combine_chunks())
         unknown = int((entities[name] < 0).sum())
         if unknown:
             rows = counted(unknown, "row names", "rows name")
@@ -121,7 +128,7 @@ def read_asked(table: Table, graph: Graph, recipes: Recipes) -> AskedRows:
     )
 
 
-def _ends(graph: Graph, recipes: Recipes) -> dict[str, tuple[str, str]]:
+def entity_columns(graph: Graph, recipes: Recipes) -> dict[str, tuple[str, str]]:
     """For each relation from an entity to rows, the entity's kind and the column that names it."""
     dated = graph.dated
     assert dated is not None
@@ -143,10 +150,9 @@ def _check(table: Table, wanted: Mapping[str, None]) -> None:
         )
 
 
-def _places(graph: Graph, recipes: Recipes, kind: str, texts: pa.ChunkedArray) -> NDArray[np.int64]:
+def _nodes(graph: Graph, recipes: Recipes, kind: str, asked: pa.Array) -> NDArray[np.int64]:
     """(rows,) node numbers of entities; -1 for those that the graph does not have."""
     ways = recipes[kind].options.get("tidy_ids", ()) if kind in recipes else ()
-    asked = texts.combine_chunks()
     known = to_text(graph.names.ids_of(kind))
-    places = NodeIds(tidied(known, ways)).places(tidied(asked, ways))
-    return np.where(places >= 0, places + graph.kinds.range(kind).start, -1)
+    found = NodeIds(tidied(known, ways)).places(tidied(asked, ways))
+    return np.where(found >= 0, found + graph.kinds.range(kind).start, -1)

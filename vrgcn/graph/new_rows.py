@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.graph.dated import Lookback, Pairs, TimedRows
+from vrgcn.graph.dated import Dated, Lookback, Pairs, TimedRows
 from vrgcn.graph.from_kinds import split_features, stack_features
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kept import Column
@@ -46,7 +46,8 @@ def with_rows(
             "(vrgcn import --rows --at --dated)"
         )
     kinds = replace(graph.kinds, sizes={**graph.kinds.sizes, dated.rows: count})
-    features, edges = seen_by(graph, asked, own, lookback)
+    width = graph.kinds.widths.get(dated.rows, 0)
+    features, edges = seen_by(dated, width, asked, own, lookback or Lookback.on(graph))
     tables: dict[str, Tensor | int] = {
         kind: kinds.sizes[kind] if x is None else x
         for kind, x in split_features(graph.kinds, graph.features).items()
@@ -77,15 +78,18 @@ def with_rows(
 
 
 def seen_by(
-    graph: Graph,
+    dated: Dated,
+    width: int,
     asked: TimedRows,
-    own: NDArray[np.float32] | None = None,
-    lookback: Lookback | None = None,
+    own: NDArray[np.float32] | None,
+    lookback: Lookback,
 ) -> tuple[NDArray[np.float32], dict[str, Pairs]]:
     """The features of rows, and for each relation into them its edges: rows, by their places, and
-    nodes of the graph."""
-    dated, lookback = graph.dated, lookback or Lookback.on(graph)
-    assert dated is not None
+    nodes.
+
+    width: of the features that rows have
+    own: as in `with_rows`
+    """
     edges: dict[str, Pairs] = {}
     for relation, entities in asked.entities.items():
         known = np.flatnonzero(entities >= 0)
@@ -96,7 +100,7 @@ def seen_by(
         parts.append(seen.features)
         edges |= {relation: seen.last(most) for relation, most in path.last.items()}
     features = np.concatenate(parts, axis=1)
-    lacking = graph.kinds.widths.get(dated.rows, 0) - features.shape[1]
+    lacking = width - features.shape[1]
     if lacking:
         given = parts[0].shape[1]
         raise InputError(

@@ -19,6 +19,7 @@ from vrgcn.inference.predict import check_outputs
 from vrgcn.inference.predictions import Predictions
 from vrgcn.inference.saved import SavedModel
 from vrgcn.inference.sweeps import KnownOutputs
+from vrgcn.live.asking import ask, edges_in_time
 from vrgcn.live.changes import Applied, Change, Changes, RefusedError, checked, id_list, within
 from vrgcn.live.explaining import Effects, Explanation, explain_node, influence_on
 from vrgcn.live.ids import Id
@@ -331,6 +332,11 @@ class Live:
             outputs = self._supposed(resolved, torch.tensor(slots))
         return self._predictions(kind, nodes, self.saved.row_outputs(outputs))
 
+    def ask(self, rows: Any = None, **question: Any) -> Predictions:
+        """Predictions of new rows, by the facts known at their time; rows: dicts or a DataFrame;
+        question: the one row, driver=44, at="2026-06-01"."""
+        return ask(self, [question] if rows is None else rows)
+
     def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
         """How the prediction of a node changes when an edge, a neighbour or a column is left out.
 
@@ -453,10 +459,13 @@ class Live:
 
     def _resolve(self, changes: list[Change]) -> Resolved:
         try:
-            return Resolver(self._world.known).resolve(changes)
+            resolved = Resolver(self._world.known).resolve(changes)
         except FullError:
             self._fold()
-            return Resolver(self._world.known).resolve(changes)
+            resolved = Resolver(self._world.known).resolve(changes)
+        for wrong in edges_in_time(self._world, resolved):
+            raise RefusedError(wrong)
+        return resolved
 
     def _commit(self, resolved: Resolved, computed: Computed) -> None:
         """Let readers see a change: all of it at once."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vrgcn.graph.graph import Graph
+from vrgcn.graph.kept import Column
 from vrgcn.graph.kinds import Kinds
 from vrgcn.graph.names import Names
 from vrgcn.graph.relations import with_reverses
@@ -41,7 +42,7 @@ def materialise(
         )
     before = state.slots.numbers()[slots]
     names = _names(graph, state, ids, kinds, slots)
-    return Graph.from_parts(
+    made = Graph.from_parts(
         None if kinds.named else matrices[ONLY],
         torch.zeros(len(slots), 1, dtype=state.dtype) if bare else state.raw.all(slots),
         _labels(graph, before),
@@ -52,6 +53,14 @@ def materialise(
         kinds,
         relations,
     )
+    if graph.dated is None or state.moments is None:
+        return made
+    moments = state.moments[slots]
+    kept = {}
+    for kind, column in graph.dated.times.items():
+        span = kinds.range(kind)
+        kept[kind] = {column: Column("date", moments[span.start : span.stop])}
+    return made.replace(dated=graph.dated, kept=kept)
 
 
 def _adjacency(edges: LiveEdges, slots: Tensor, number: Tensor) -> CSR:

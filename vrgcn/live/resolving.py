@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from vrgcn.data.tables.encoders.dates import parse_dates
 from vrgcn.graph.relations import REVERSE, relation_name
 from vrgcn.live.changes import (
     ADD_EDGES,
@@ -108,6 +110,7 @@ class Resolved:
     edits: new weights of edges by relation
     taken: how many slots of each kind are used now, also by nodes that did not stay
     forgotten: hidden pairs that are known no longer, by relation
+    times: when nodes became known, of new nodes of dated kinds
     """
 
     added: dict[Named, int] = field(default_factory=dict)
@@ -116,6 +119,7 @@ class Resolved:
     edits: dict[str, EdgeEdits] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
     forgotten: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+    times: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,7 @@ class Known:
 
     raw: the raw features of a slot that has a node
     frozen: why nodes of a kind cannot be added, or changed; empty if they can
+    times: by dated kind, the column that says when a node became known
     """
 
     slots: Slots
@@ -132,6 +137,7 @@ class Known:
     features: Mapping[str, RowFeatures]
     raw: Callable[[int], Numbers]
     frozen: Mapping[str, str]
+    times: Mapping[str, str] = field(default_factory=dict)
 
 
 class Resolver:
@@ -168,13 +174,16 @@ class Resolver:
         keys = [self._new_key(kind, row, index, what) for index, row in enumerate(rows)]
         with within("rows"):
             values = encoder.encode(rows, keys, what) if rows else np.empty((0, 0))
-        for key, row in zip(keys, values, strict=True):
+        for key, row, given in zip(keys, values, rows, strict=True):
             taken = self._found.taken.get(kind, 0)
             slot = self._known.slots.free(kind, taken)
             self._found.taken[kind] = taken + 1
             self._now[kind, key] = slot
             self._found.added[kind, key] = slot
             self._found.features[slot] = row
+            if kind in self._known.times:
+                with within("rows", keys.index(key)):
+                    self._found.times[slot] = _moment(self._known.times[kind], given, key, what)
 
     def _new_key(self, kind: str, row: Mapping[str, Any], place: int, what: str) -> Id:
         ids, encoder = self._known.ids[kind], self._known.features[kind]
@@ -421,6 +430,24 @@ def find_kind(kind: str | None, slots: Slots, what: str) -> str:
             f"{what}: kind is {kind!r}, and none of {', '.join(slots.kinds)}{hint}", "kind"
         )
     return kind
+
+
+def _moment(column: str, row: Mapping[str, Any], node: Id, what: str) -> float:
+    """The time of a new node, in seconds since 1970."""
+    given = row.get(column)
+    if given is None:
+        raise RefusedError(
+            f"{what}: row {node!r} has no {column!r}: a fact needs the time from which it is known",
+            column,
+        )
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return float(given)
+    seconds, wrong = parse_dates(pa.array([str(given)]), None)
+    if len(wrong):
+        raise RefusedError(
+            f"{what}: {column!r} of row {node!r} is no date such as 2024-03-01: {given!r}", column
+        )
+    return float(seconds[0])
 
 
 def find_relation(

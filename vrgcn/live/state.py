@@ -24,6 +24,7 @@ from vrgcn.engine.setup import asked_relations, propagation_of
 from vrgcn.engine.sweeps import fill_tables, sweep
 from vrgcn.engine.trace import device_of, trace
 from vrgcn.files.mistakes import InputError
+from vrgcn.graph.dated import NEVER
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import zeros
 from vrgcn.graph.propagation import PROPAGATIONS, RELATION_SIDES, SIDES
@@ -103,6 +104,10 @@ class LiveState:
             }
         self.alive = torch.zeros(slots.total, dtype=torch.bool)
         self.alive[slots.of_graph()] = True
+        self.moments: Tensor | None = None  # (slots,) when each became known, as in graph/dated.py
+        if graph.dated is not None:
+            self.moments = torch.full((slots.total,), NEVER, dtype=torch.float64)
+            self.moments[slots.of_graph()] = graph.dated.moments(graph)
         self._answered = torch.zeros(slots.total, dtype=torch.bool)
         for kind in answered:
             first = slots.first(kind)
@@ -196,6 +201,9 @@ class LiveState:
         undo.write(self.alive, added, torch.ones(len(added), dtype=torch.bool))
         undo.write(self.alive, removed, torch.zeros(len(removed), dtype=torch.bool))
         self.raw.set(changes.features, undo)
+        if self.moments is not None and changes.times:
+            times = torch.tensor(list(changes.times.values()), dtype=torch.float64)
+            undo.write(self.moments, torch.tensor(list(changes.times)), times)
         by_kind: dict[str, list[int]] = {}
         for slot in changes.features:
             by_kind.setdefault(self.slots.kind_of(slot), []).append(slot)

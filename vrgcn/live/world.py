@@ -124,7 +124,8 @@ def make_world(
     state = LiveState(saved, graph, slots, edges, answered, directory)
     frozen = _frozen_kinds(graph, relations)
     features = _row_features(graph, state, recipes)
-    known = Known(slots, ids, relations, features, state.raw.row, frozen)
+    times = {} if graph.dated is None else graph.dated.times
+    known = Known(slots, ids, relations, features, state.raw.row, frozen, times)
     return World(graph, slots, ids, relations, state, known, answered)
 
 

@@ -96,6 +96,7 @@ class _Routes:
             _route("/edges", "DELETE", self.remove_edges),
             _route("/changes", "POST", self.several),
             _route("/what-if", "POST", self.what_if),
+            _route("/rows", "POST", self.ask),
             _route("/recommend/{id:path}", "GET", self.recommend),
             _route("/explain/{id:path}", "GET", self.explain),
             _route("/about", "GET", self.about),
@@ -166,6 +167,10 @@ class _Routes:
         ask = partial(self.service.what_if, body["changes"], body["ids"], body.get("kind"))
         with _fields(lambda path: ("changes", *path) if isinstance(path[0], int) else path):
             return answer(await self._computed(ask))
+
+    async def ask(self, request: Request) -> Response:
+        rows = (await self._body(request))["rows"]
+        return answer(await self._computed(partial(self.service.ask, rows)))
 
     async def _body(self, request: Request) -> dict[str, Any]:
         """Return a request's body, which matches the schema of its route."""

@@ -118,6 +118,13 @@ _PATHS: dict[str, dict[str, Any]] = {
             _ASK,
         )
     },
+    "/rows": {
+        "post": _operation(
+            "Predict rows with a time of their own, by the facts known then; nothing is stored.",
+            "The prediction of each row, in their order.",
+            _ASK,
+        )
+    },
     "/recommend/{id}": {
         "get": _operation(
             "Find the best new partners of a node, by a model that predicts pairs.",

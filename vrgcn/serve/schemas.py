@@ -62,6 +62,7 @@ def bodies(batch: int) -> dict[tuple[str, str], Schema]:
         ("POST", "/edges"): of_edges,
         ("DELETE", "/edges"): of_edges,
         ("POST", "/changes"): _object("changes", changes=changes),
+        ("POST", "/rows"): _object("rows", rows=nodes),
         ("POST", "/what-if"): _object("changes", "ids", changes=changes, ids=ids, kind=_TEXT),
     }
 

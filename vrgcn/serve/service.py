@@ -156,6 +156,11 @@ class Service:
                 nodes.append({**named, "before": before, "after": new})
             return {"change": self.number, "nodes": nodes}
 
+    def ask(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the predictions of rows with a time of their own, in their order."""
+        with refusals():
+            return {"change": self.number, "rows": _shown(self.live.ask(rows))}
+
     def about(self) -> dict[str, Any]:
         """Describe the graph and the task."""
         about = {**self.live.about(), "task": self.task, "change": self.number}
