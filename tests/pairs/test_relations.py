@@ -13,6 +13,7 @@ from tests.targets.test_pair_split import as_set, pairs_of
 from vrgcn.data.store import save_graph
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.kinds import Kinds
+from vrgcn.runs.recommend import recommend
 from vrgcn.runs.run import load_run
 from vrgcn.runs.train import train
 from vrgcn.targets.pair_rules import simple_rules
@@ -140,6 +141,22 @@ def test_tastes_are_learned_without_features_of_users(run: Path) -> None:
     result = load_run(run).result
     assert result is not None
     assert result["test"] > 0.7
+
+
+def test_a_simple_rule_recommends_in_place_of_the_model(run: Path) -> None:
+    found = recommend(run, ["u3", "u7"], top=4, by="ease").table
+    pairs = load_run(run).graph().pairs
+    assert found is not None
+    assert pairs is not None
+    users, first = torch.tensor([3, 7]), pairs.targets.start
+    scores = simple_rules(pairs)["EASE"].against(users)
+    rows, known = pairs.known.partners(users)
+    scores[rows, known - first] = -torch.inf
+    best = scores.topk(4)
+    assert found["score"].to_pylist() == pytest.approx(best.values.flatten().tolist())
+    assert found["item"].to_pylist() == [f"i{place}" for place in best.indices.flatten().tolist()]
+    with refused():
+        recommend(run, ["u3"], by="nothing")
 
 
 def test_recommendations_are_items_under_the_ids_of_their_kind(run: Path, tmp_path: Path) -> None:

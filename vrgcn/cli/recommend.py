@@ -35,6 +35,10 @@ class RecommendOptions(ExactOptions):
     """For a run that predicts the edges of all relations: the relation to find targets in, such as
     bought, or its reverse, rev_bought, to find sources in."""
 
+    by: str | None = None
+    """A simple rule that recommends in place of the model, by the name that `vrgcn evaluate` shows,
+    such as EASE."""
+
     def checked(self) -> Self:
         """Raise if the run predicts no pairs, or if a file does not exist."""
         checked = super().checked()
@@ -61,6 +65,7 @@ def run(options: RecommendOptions) -> None:
             options.for_,
             top=options.top,
             relation=options.relation,
+            by=options.by,
             dataset=options.dataset,
             graph=options.graph,
             data_root=options.data_root,

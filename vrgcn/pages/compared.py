@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.table import Table
 from torch import Tensor
 
+from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.wording import printable
 from vrgcn.files.writing import PAGES, check_out, write_text
 from vrgcn.pages.evaluation import Evaluation
@@ -114,6 +115,7 @@ def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Met
     scores: by title, MODEL among them, and by the name of a metric
     """
     winners: dict[str, list[str]] = {}
+    ranks = False
     for key, metric in metrics.items():
         best = MODEL
         for title in scores:
@@ -121,7 +123,12 @@ def winners(scores: Mapping[str, Mapping[str, float]], metrics: Mapping[str, Met
                 best = title
         if best != MODEL:
             winners.setdefault(best, []).append(metric.title)
-    return [
+            ranks |= "@" in key or key == "mrr"
+    lines = [
         f"{rule} does better than the model by {', '.join(titles)}"
         for rule, titles in winners.items()
     ]
+    if ranks:
+        named = setting("by", Placeholder("RULE"), command="recommend")
+        lines[-1] += f"; {named} recommends by a rule"
+    return lines

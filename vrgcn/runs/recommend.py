@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from vrgcn.graph.graph import Graph
     from vrgcn.graph.predicted_edges import Ends
+    from vrgcn.targets.ranking import Scorer
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def recommend(
     *,
     top: int = 10,
     relation: str | None = None,
+    by: str | None = None,
     dataset: str | None = None,
     graph: Graph | str | Path | None = None,
     data_root: str | Path | None = None,
@@ -73,6 +75,7 @@ def recommend(
     nodes: an id or several, or the path of a text file with one in each line; None: all nodes
     top: partners of each node
     relation: to find targets in, if the run predicts the edges of all relations
+    by: a simple rule in place of the model, by the name that `vrgcn evaluate` shows
     dataset, graph: a graph in place of the run's own; data_root: folder of raw files
     memory: "disk" keeps tables in files; device, threads: of the computation
     out: file to write, .parquet or .csv, or the address of a table, to which `append` adds rows;
@@ -88,6 +91,7 @@ def recommend(
     from vrgcn.runs.embedded import embed_run
     from vrgcn.runs.exact import ALL, opened_sweeps, shown
     from vrgcn.targets.best import Best, best_partners
+    from vrgcn.targets.scored import scored_edges
 
     use_threads(threads)
     at_least(1, top=top)
@@ -114,12 +118,17 @@ def recommend(
                 verbose=verbose,
             )
         )
-        with shown("embedding", asked.sweeps.work(None), verbose) as advance:
-            embedded = embed_run(model, asked.graph, asked.sweeps, advance)
-        edges = embedded.edges.predicted
-        direction = embedded.edges.direction(relation)
+        scored = scored_edges(asked.graph)
+        assert scored is not None
+        if by is None:
+            with shown("embedding", asked.sweeps.work(None), verbose) as advance:
+                embedded = embed_run(model, asked.graph, asked.sweeps, advance)
+            scorer: Scorer = scored.scorer(embedded.decoder, embedded.embeddings)
+        else:
+            scorer = scored.rule(by, opened.config["embedding"])
+        edges = scored.predicted
+        direction = scored.direction(relation)
         ends = edges.ends(direction)
-        scorer = embedded.edges.scorer(embedded.decoder, embedded.embeddings)
 
         def written(best: Best) -> pa.RecordBatch:
             ranks, scores = (pa.array(part.numpy()) for part in (best.ranks, best.scores))

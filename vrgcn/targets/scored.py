@@ -84,6 +84,14 @@ class ScoredEdges(ABC):
         """Return the scorers of simple rules by name. width: of embeddings of the model beside
         them"""
 
+    def rule(self, name: str, width: int) -> Any:
+        """Return the scorer of the simple rule that a setting names. width: see `simple`"""
+        rules = self.simple(width)
+        found = next((key for key in rules if key.lower() == name.lower()), None)
+        if found is None:
+            raise InputError(f"{setting('by', name)} is none of {', '.join(rules)}")
+        return rules[found]
+
     def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
         """Return the scores of a split's edges by name, for a scorer of these edges."""
         return score_edges(scorer, self.predicted, split, names)
@@ -195,6 +203,12 @@ class ScoredValues(ScoredLinks):
 
     def simple(self, width: int) -> Mapping[str, Any]:
         return value_rules(self.pairs)
+
+    def rule(self, name: str, width: int) -> Any:
+        raise InputError(
+            f"{setting('by', name)} is for links and relations: simple rules of values rank no "
+            "nodes; leave it out"
+        )
 
     def scores(self, scorer: Any, split: str, names: Sequence[str]) -> dict[str, float]:
         found = score_values(scorer, self.pairs, split)
