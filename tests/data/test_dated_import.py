@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from vrgcn import Graph, load_graph
+from vrgcn import Graph, load_graph, save_graph
 from vrgcn.data.store import verify_graph
 from vrgcn.data.tables import ImportSpec, import_tables
 from vrgcn.data.tables.summary import ImportSummary
@@ -353,6 +353,43 @@ def test_data_frames_make_the_same_graph(files: Path) -> None:
         assert torch.equal(A.indices, part.adjacency.indices)
         assert torch.equal(A.indptr, part.adjacency.indptr)
     assert torch.equal(graph.features.to_dense(), expected.features.to_dense())
+
+
+def test_a_saved_graph_knows_of_time(files: Path) -> None:
+    graph, _ = imported()
+    save_graph(graph, "copy")
+    copy = load_graph("copy")
+    assert copy.dated == graph.dated
+    assert [part.one_way for part in copy.given.values()] == [True] * len(copy.relations)
+
+
+def test_tables_of_tomorrow_get_the_features_of_today(files: Path) -> None:
+    before, _ = imported()
+    more = "6,d1,t1,2020-08-01,3,pink\n"
+    (files / "results.csv").write_text(FILES["results.csv"] + more)
+    after, _ = imported("after", like=Path("graph"))
+    assert after.names.features == before.names.features
+    assert edges(after, "result-last-dnf") == edges(before, "result-last-dnf")
+    assert features(after, "result")["car=red"] == [1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("unknown", ["skip", "add"])
+def test_rows_of_unknown_entities_see_no_facts(unknown: str, files: Path) -> None:
+    (files / "dnf.csv").write_text(FILES["dnf.csv"].replace("d2,2020-07", "d9,2020-07"))
+    graph, _ = imported(unknown_nodes=unknown)
+    assert {row for _, row in edges(graph, "result-last_5-dnf")} == {"2", "3", "4", "5"}
+    assert ("d9", "6") in edges(graph, "driver-of-dnf") or unknown == "skip"
+
+
+def test_times_of_parquet_are_compared_in_utc(files: Path) -> None:
+    results = pd.read_csv(files / "results.csv", parse_dates=["date"])
+    results["date"] = results.date.dt.tz_localize("Asia/Tokyo")
+    results.to_parquet("results.parquet")
+    own = tuple(word.replace("results.csv", "results.parquet") for word in (*NODES, *EDGES))
+    graph, _ = imported(nodes=own[: len(NODES)], edges=own[len(NODES) :])
+    time = graph.kept["result"]["date"].values[0]
+    assert time == pd.Timestamp("2020-01-09 15:00").timestamp()
+    assert len(edges(graph, "result-last-dnf")) == 5
 
 
 def test_dates_are_read_in_the_format_that_most_of_them_have(files: Path) -> None:

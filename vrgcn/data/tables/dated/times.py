@@ -225,18 +225,19 @@ class ReadingTimes:
             times.split = self._split_column(table, column)
         elif spec.like is not None:
             times.split = np.full(len(at), NONE)
-            return
         else:
             raise InputError(
                 f"{table.name}: says of no row whether it is for training; give "
                 f"{setting('train_until', Placeholder('DATE'))} and "
                 f"{setting('val_until', Placeholder('DATE'))}, or a column `split`"
             )
+        if spec.like is not None:  # everything was learned before
+            return
         train = at[times.split == 0]
         if not len(train):
             first = f", and the first row is of {day(np.nanmin(at))}" if len(at) else ""
             raise InputError(f"{table.name}: no row is for training{first}")
-        times.until = float(train.max()) if spec.like is None else NEVER
+        times.until = float(train.max())
         later = at[times.split > 0]
         if len(later) and later.min() < times.until:
             times.notes.append(
