@@ -74,6 +74,7 @@ def test_a_model_of_pyg_is_trained_as_it_is(run):
     assert "basic_gnn.GraphSAGE has loaded the weights" in out
 
 
+@pytest.mark.soak
 def test_from_a_shops_database_products_are_recommended_with_simple_rules_beside(run):
     out = run("recommendations.py")
     assert "380 nodes, 3,621 purchases" in out
