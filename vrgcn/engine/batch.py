@@ -39,9 +39,9 @@ class Batch:
     plan: the nodes and edges it uses
     nodes: (batch,) node ids
     backward: whether a gradient can reach it; if not, it has only activations to `renew`
-    size: over how many nodes its loss is a mean; more than its own where several processes make a
-        step together, each of them a part of it
-    elsewhere: (nodes,) bool, those that the other processes visit in this step, where it matters
+    size: number of nodes that the mean of the loss is over; more than its own if several processes
+        take one step together
+    elsewhere: (nodes,) bool, the nodes that other processes visit in this step
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Batch:
 
     @property
     def in_loss(self) -> Tensor:
-        """(batch,) bool, the nodes that are trained on; the rest only refresh histories."""
+        """(batch,) bool, True for nodes that are trained on; the others only refresh histories."""
         return self._source.trained.index_select(0, self.nodes).to(self._source.setup.device)
 
     @property
@@ -76,7 +76,7 @@ class Batch:
         return self.backward and (through or bool(self.in_loss.any()))
 
     def losses(self, objective: Any, outputs: Tensor) -> Tensor:
-        """The losses that `mean` takes: here of the nodes `in_loss`.
+        """Return the losses that `mean` takes: those of the nodes `in_loss`.
 
         objective: `objective.loss(outputs, nodes)` is the loss of each node
         outputs: (batch, classes), from `run`
@@ -93,14 +93,14 @@ class Batch:
         """The loss to minimise, from the losses of the nodes `in_loss`.
 
         It is their sum over the expected number of training nodes in a batch, not over the number
-        in this one, which would bias the gradient when other nodes are visited too. Visiting the
-        training nodes alone, the two are the same.
+        in this one, which would bias the gradient when other nodes are visited too. If only
+        training nodes are visited, the two are the same.
         """
         return losses.sum() * (self._source.share / self.size)
 
     def run(self, model: nn.Module) -> Tensor:
-        """The model's outputs for the nodes of the batch: (batch, classes). Called again, as by an
-        optimiser that asks twice, it takes back what the call before has written."""
+        """The model's outputs for the nodes of the batch: (batch, classes). A second call, as by an
+        optimiser that evaluates twice, undoes what the first one wrote."""
         self.discard()
         if len(self.nodes) > 1:
             return self._run(model)
@@ -173,7 +173,7 @@ class Batch:
         source.position = Position(at.epoch, at.place, at.step + 1)
 
     def discard(self) -> None:
-        """In place of `commit`: leave the histories as they were before `run`."""
+        """Leave the histories as they were before `run`; call it instead of `commit`."""
         if self._pass is not None:
             self._pass.discard()
             self._pass = None

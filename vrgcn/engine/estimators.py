@@ -55,7 +55,10 @@ RESIDUAL, RAW = "residual", "raw"
 
 @dataclass(frozen=True)
 class Estimator:
-    """sampler: a name of samplers.SAMPLERS or of a plug-in, or a sampler of one's own
+    """How an average over neighbours is estimated.
+
+    sampler: a name of samplers.SAMPLERS or of a
+    plug-in, or your own sampler
     forward, backward: the ways of the table above
     dropout_residual: run without dropout first and add √R P̂ (h - μ), as cvd does
     raw: keep tables as they are written; if not, and gradients have a history, in a moving frame
@@ -100,7 +103,7 @@ class Estimator:
 
     @property
     def corrects(self) -> bool:
-        """Whether what a sampler draws has a part in values or gradients."""
+        """True if sampled neighbours affect values or gradients."""
         return self.forward != "history" or self.backward in ("sampled", "corrected")
 
 

@@ -50,8 +50,8 @@ class MiniBatches:
         `nodes` that have labels where these are ids
     run: minibatches are made of runs of so many nodes that follow each other; 1: of single nodes
     propagation: a name, a matrix or a rule, or a dict of these by relation; None: the model's own
-    preprocess: answer the model's first call from P X, computed once; None: whenever the model
-        propagates the features as they are
+    preprocess: answer the model's first call from P X, computed once; None: if the model propagates
+        unchanged features
     inductive: use only the edges among the training nodes
     fanout: neighbours to sample per node for each level that is propagated, from the input up; a
         node's own edge is not counted, so the paper's D = 2 is fanout 1; None: what the estimator's
@@ -65,8 +65,8 @@ class MiniBatches:
 
     share: visited nodes with a backward pass for each training node, by which `Batch.mean` scales
 
-    The order of an epoch and the plans in it depend on the seed and their place alone, so that
-    `position`, `histories` and `generator`, which draws for `batch`, are all there is to keep.
+    The order of an epoch and its plans depend only on the seed and their place, so `position`,
+    `histories` and `generator`, which draws for `batch`, are the whole state.
     """
 
     def __init__(
@@ -188,8 +188,7 @@ class MiniBatches:
     def sibling(self, estimator: str | Estimator) -> MiniBatches:
         """The same minibatches by another estimator, its histories empty; P and P X are shared.
 
-        No neighbour at all (`fanout` 0) is meant for histories alone: another sampler has its
-        usual number then.
+        `fanout` 0 is meant only for histories: another sampler has its usual number then.
         """
         other = copy.copy(self)
         none = self.fanout is not None and not np.any(self.fanout)

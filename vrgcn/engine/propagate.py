@@ -54,7 +54,7 @@ class Propagate:
         return answer if rows is None else spread_rows(answer, rows, self._sizes[self._levels])
 
     def reached(self, h: Tensor, over: str) -> tuple[Tensor, Tensor]:
-        """`propagate(h, over)` for those nodes alone that the relation reaches.
+        """Return `propagate(h, over)` only for the nodes that the relation reaches.
 
         (rows,) their places among the nodes of the next level, and (rows, width) their averages:
         less work than averages of all nodes where relations are many. To be used even if there are
@@ -136,9 +136,10 @@ class Propagate:
         """Averages of the neighbours' rows of a table that has one for every node of the graph,
         exactly: (all nodes, width) -> (rows at hand, width).
 
-        own: with P's diagonal, so that it is P @ table; else a node's own row has no part in it
+        own: include P's diagonal, so that the result is P @ table; else leave a node's own row out
 
-        A parameter that is given as it is gets a sparse gradient, of the rows alone that were read.
+        A parameter that is given unchanged gets a sparse gradient, only for the rows that were
+        read.
         """
         return self._rows.average(self._levels, table, over, own=own)
 

@@ -59,7 +59,7 @@ class Blocks(Tensor):
 
     @staticmethod
     def beside(parts: Sequence[Tensor]) -> Tensor:
-        """Matrices of as many rows side by side; a single one as it is."""
+        """Return matrices with equally many rows side by side; a single one unchanged."""
         if len(parts) == 1:
             return parts[0]
         width, blocks = 0, []

@@ -81,7 +81,7 @@ class Graph:
     sees; None where the split hides no edges of itself.
 
     A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
-    and test pairs; its adjacency has the training pairs alone. Where the edges of all relations are
+    and test pairs; its adjacency has only the training pairs. Where the edges of all relations are
     to be predicted (`split_triples`) it has `triples` instead. None in every other graph.
     """
 
@@ -408,7 +408,7 @@ class Graph:
         nodes: ids in a column `id`, or else in the index; None: the nodes that the edges name
         edges: the ids of the ends in columns `source` and `target`, or in its only two columns
         out: a folder to keep the graph in, for `load_graph` and for `like`
-        verbose: print what was read, and what looks odd about it
+        verbose: print what was read, and warnings
         options: those of `vrgcn import` by name, such as label="topic", ratio=(0.6, 0.2, 0.2),
             features=["age", "f_*"], column="bio=text:64", fill="age=median", task="regression",
             directed=True, weight="strength", like="graphs/papers"

@@ -37,7 +37,7 @@ class Propagation:
     adjacency: (nodes, nodes) CSR, nothing on its diagonal, columns ascending
     dtype: of the entries of P
     spans: of a relation between two kinds, the ranges that its rows and its columns lie in: P is
-        asked for the rows of those nodes alone that have neighbours; None: of all nodes
+        asked only for the rows of nodes that have neighbours; None: of all nodes
     """
 
     own: Tensor | float

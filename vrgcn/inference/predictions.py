@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predictions:
-    """nodes: (rows,) whose predictions they are
+    """Exact predictions for nodes.
+
+    nodes: (rows,) their numbers
     outputs: (rows, classes), exact, before the softmax; of numbers (rows, 1)
     names: of nodes; classes: their names, None for numbers
     task: as `Graph.task` names it
@@ -49,7 +51,7 @@ class Predictions:
         """`id`, `label` and `p_CLASS` for each class, as `vrgcn predict` writes them; of numbers
         `id` and `prediction`. Of two classes the label goes by the model's threshold.
 
-        top: of the most probable classes, so many: `label_1`, `p_1`, ...
+        top: return only this many of the most probable classes: `label_1`, `p_1`, ...
         coverage: add prediction sets or intervals that hold the label with this probability: `set`,
             or `low` and `high`
         """

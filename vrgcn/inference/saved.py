@@ -135,7 +135,7 @@ class SavedModel:
         return replace(self, stages=(*self.stages, stage))
 
     def before(self, kind: type[Stage]) -> Self:
-        """The chain as it is before its first stage of a kind; all of it if it has none."""
+        """The part of the chain before its first stage of a kind; all of it if it has none."""
         places = [index for index, stage in enumerate(self.stages) if isinstance(stage, kind)]
         return replace(self, stages=self.stages[: places[0]]) if places else self
 
@@ -200,7 +200,7 @@ class SavedModel:
 
     @property
     def num_features(self) -> int | None:
-        """How many feature columns the model takes; None where nothing tells."""
+        """Number of feature columns that the model takes; None if it is not known."""
         names, mean = self.features, self.scaling.mean
         known = None if names is None else len(names)
         known = len(mean) if known is None and mean is not None else known
@@ -211,7 +211,7 @@ class SavedModel:
 
     @property
     def num_classes(self) -> int | None:
-        """How many classes the model knows; None where nothing tells."""
+        """Number of classes that the model knows; None if it is not known."""
         return self._argument("classes", None if self.classes is None else len(self.classes))
 
     def predict(
@@ -232,7 +232,7 @@ class SavedModel:
         )
 
     def prepare(self, graph: Graph, scaled: Path | None = None) -> Graph:
-        """The graph as the model takes it, its feature columns in the model's order and scale.
+        """Return the graph with its feature columns in the model's order and scale.
 
         scaled: a file for the scaled features; None: memory
         """

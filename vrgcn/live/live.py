@@ -201,7 +201,8 @@ class Live:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Hold changes by other threads back, so that all answers inside are of one graph."""
+        """Hold back changes by other threads, so that all answers inside the block are about one
+        graph."""
         with self._turns:
             yield
 
@@ -340,7 +341,7 @@ class Live:
     def explain(self, node: Any, kind: str | None = None, most: int = 30) -> Explanation:
         """How the prediction of a node changes when an edge, a neighbour or a column is left out.
 
-        most: edges, neighbours and columns that are left out one by one, of each so many
+        most: how many edges, neighbours and columns are left out, one by one
         """
         kind = self._explained_kind(kind)
         with self._turns:
@@ -416,11 +417,11 @@ class Live:
         record: Callable[[], None] | None = None,
         seconds: float | None = None,
     ) -> Applied:
-        """Apply changes together: all of them, or none where one is refused.
+        """Apply changes together: all of them, or none if one is refused.
 
-        record: called when all is computed and before any reader sees it; if it raises, nothing
-            is changed. A journal writes here what can no longer be refused.
-        seconds: to wait at most for the computation of another thread; a `TimeoutError` after that
+        record: called when all is computed and before any reader sees it; if it raises, nothing is
+            changed. A journal writes here what can no longer be refused.
+        seconds: longest wait for the computation of another thread; then a `TimeoutError` is raised
         """
         began = time.perf_counter()
         with self._turns.changing(seconds):
@@ -441,7 +442,7 @@ class Live:
         return Applied(added, computed.rows, time.perf_counter() - began)
 
     def check(self, changes: Changes | list[Change] | Change) -> None:
-        """Refuse changes that `apply` would refuse for what they say; apply nothing."""
+        """Raise if `apply` would refuse the changes; apply nothing."""
         with self._turns:
             self._resolve(checked(changes))
 

@@ -76,13 +76,13 @@ def explain(
     out: str | Path | None = None,
     top: int = 10,
 ) -> list[Explanation]:
-    """Say what the predictions of some nodes depend on, as `vrgcn explain` does.
+    """Explain the predictions of some nodes, as `vrgcn explain` does.
 
     run: a run or its folder
     nodes: an id, or several
     of: kind of the nodes, in a graph of several kinds; None: the kind that has labels
-    most: edges, neighbours and columns that are left out one by one, of each so many
-    memory, device, threads: where it is computed; "disk" for tables larger than memory
+    most: how many edges, neighbours and columns are left out, one by one
+    memory, device, threads: of the computation; "disk" for tables larger than memory
     out: file to write, .html, .json or a picture; top: rows of each of its tables
     """
     use_threads(threads)

@@ -19,8 +19,11 @@ from vrgcn.targets.spec import TargetSpec
 
 @dataclass(frozen=True)
 class Audit:
-    """graph: with its split; findings: what looks like a leak, the severe first; note: on the
-    graph, None for nothing"""
+    """The findings of an audit.
+
+    graph: with its split; findings: possible leaks, the severe ones first; note: about the graph,
+        None if there is none
+    """
 
     graph: Graph
     findings: list[Finding]

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions of a run.
+    """The predictions of a run.
 
-    what: they are, in words; out: the file or table with them; None: they were not written
+    what: a description; out: the file or table with them; None: they
+    were not written
     outputs: (nodes, classes), or the scores of pairs; None: they were written
     rule: how labels were chosen, if not by the larger probability
     """

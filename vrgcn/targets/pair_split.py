@@ -53,7 +53,7 @@ def split_pairs(
     val_until: str | None = None,
     time_column: str | None = None,
 ) -> Graph:
-    """The graph whose edges are to be predicted: messages use its training pairs alone.
+    """Return the graph whose edges are to be predicted: messages use only its training pairs.
 
     relation: "edges", the one relation of a graph without kinds; or the name of a relation between
         kinds, such as "user-bought-item"; with a kept column of it, "user-rated-item.rating", the

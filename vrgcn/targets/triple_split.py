@@ -36,8 +36,8 @@ def split_triples(
     *,
     split_column: str | None = None,
 ) -> Graph:
-    """The graph whose edges of all relations are to be predicted: messages use its training triples
-    alone.
+    """Return the graph whose edges of all relations are to be predicted: messages use only its
+    training triples.
 
     ratio: shares of training, validation and test triples, drawn at random; both directions of two
         nodes in one relation are in one of them. None: the split that the graph keeps in a column

@@ -50,9 +50,9 @@ def tune(
     **settings: Any,
 ) -> TuneResult:
     """Search for models that score well on the validation nodes: baselines first, then networks,
-    and finally an average of those that predict best together.
+    and finally an average of the models that predict best together.
 
-    A `Graph` is searched as it is, unless `out`, `name`, `resume` or settings by name are given.
+    A `Graph` is searched unchanged, unless `out`, `name`, `resume` or settings by name are given.
     Then the search is the one of `vrgcn tune`: the graph is split and scaled as the settings say,
     and the search is written to a folder with everything that `vrgcn report` and `predict` need.
 
@@ -67,9 +67,9 @@ def tune(
     baselines: names of `vrgcn.baselines.RECIPES`, and estimators of scikit-learn, which are fitted
         on [X, P X, P P X, log(1 + degree)] and predict the nodes of this graph alone; None, True:
         all names that can be fitted here; (), False: none
-    folder: of a search in a `Graph` as it is; a search that was stopped goes on from what is there,
-        and another one, of another graph or other settings, is refused. None: nothing is kept but
-        what is returned
+    folder: of a search in an unchanged `Graph`; a stopped search resumes from what is there, and
+        another one, of another graph or other settings, is refused. None: nothing is kept but what
+        is returned
     out, name, resume, overwrite: the folder of the search, as `vrgcn.train` takes them
     verbose: print what `vrgcn tune` prints, and show progress
     on_note: called with notes on a `Graph` that is searched as it is

@@ -87,9 +87,9 @@ def search_models(
     baselines: names of `vrgcn.baselines.RECIPES`, and estimators of scikit-learn, which are fitted
         on [X, P X, P P X, log(1 + degree)] and predict the nodes of this graph alone; None: all
         names that can be fitted here; (): none
-    folder: for the runs of the trials and the best; a search that was stopped goes on from what is
-        there, and another one, of another graph or other settings, is refused. None: nothing is
-        kept but what is returned
+    folder: for the runs of the trials and the best; a stopped search resumes from what is there,
+        and another one, of another graph or other settings, is refused. None: nothing is kept but
+        what is returned
     options: what config.toml of the runs says beside their settings
     on_begin: called once it is known that the folder is this search's
     begun: a time by `Clock.now` from which the limit counts; None: this one
