@@ -101,7 +101,7 @@ def test_baselines_come_first_and_the_average_predicts(vrgcn, graph_folder, tmp_
     page = (tmp_path / "alone.html").read_text()
     assert f"{json.loads((tmp_path / 't/average/result.json').read_text())['test']:.4f}" in page
     code, _, err = vrgcn("train", "--config", "t/baselines/trees/config.toml")
-    assert (code, "is of a baseline that `vrgcn tune` found" in err) == (1, True)
+    assert (code, "is of a baseline, and not of a network" in err) == (1, True)
     code, _, err = vrgcn("evaluate", "t")
     assert (code, "name one, such as t/best" in err) == (1, True)
     (tmp_path / "t" / "baselines" / "mine.txt").write_text("mine")

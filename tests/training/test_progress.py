@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from threading import Event
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_a_run_that_goes_on_is_shown_from_where_it_stands(tmp_path, capsys, monk
     assert [line[:7] for line in lines(capsys)] == ["epoch 3", "epoch 4", "epoch 5"]
 
 
-def test_without_a_terminal_a_line_every_minute_tells_how_much_is_left(capsys):
+def test_without_a_terminal_a_line_every_ten_seconds_tells_how_much_is_left(capsys):
     now = 0.0
     with module.progress_bar() as bar:
         bar.get_time = lambda: now
@@ -88,10 +89,10 @@ def test_without_a_terminal_a_line_every_minute_tells_how_much_is_left(capsys):
             now += 10
             bar.update(task, advance=2)
     told = capsys.readouterr().err.splitlines()
-    assert len(told) == 21
-    assert told[0] == "reading: 7% after 0:01:10, about 0:15:30 left"
+    assert len(told) == 129
+    assert told[0] == "reading: 2% after 0:00:20, about 0:16:20 left"
     # At the speed of the last five minutes; at the mean speed, half a minute would be left.
-    assert told[-1] == "reading: 97% after 0:21:10, about 0:02:10 left"
+    assert told[-1] == "reading: 98% after 0:21:40, about 0:01:40 left"
 
 
 def test_what_moves_in_long_pieces_has_an_estimate_too(capsys):
@@ -123,3 +124,40 @@ def test_exact_scores_have_progress_of_their_own(monkeypatch):
     # After each epoch on the validation nodes, at last on the test nodes.
     assert titles == [f"epoch {epoch}/2, evaluating" for epoch in (1, 2, 2)]
     assert all(total is not None and 0 < done <= total for _, total, done in told)
+
+
+def test_work_of_unknown_length_is_told_every_ten_seconds(capsys, monkeypatch):
+    """The first wait ends at once, as after ten seconds; the second with the work."""
+    now, waits = 0.0, []
+    done = Event()
+
+    class Waiting(Event):
+        def wait(self, timeout=None):
+            nonlocal now
+            waits.append(timeout)
+            now += timeout
+            done.set()
+            return len(waits) > 2
+
+    monkeypatch.setattr(module, "Event", Waiting)
+    usual = module.progress_bar
+
+    def bar(*columns):
+        made = usual(*columns)
+        made.get_time = lambda: now
+        return made
+
+    monkeypatch.setattr(module, "progress_bar", bar)
+    with module.working("thinking"):
+        done.wait()
+    told = capsys.readouterr().err.splitlines()
+    assert waits == [10.0, 10.0, 10.0]
+    assert told == ["thinking: 0:00:10", "thinking: 0:00:20"]
+
+
+def test_quick_work_is_not_told(capsys):
+    with module.working("thinking"):
+        pass
+    with module.working("thinking", shown=False):
+        pass
+    assert capsys.readouterr() == ("", "")

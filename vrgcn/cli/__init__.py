@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import time
 from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import pairwise
@@ -21,6 +22,8 @@ from vrgcn.files.memory import is_out_of_memory
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import flags_in_messages
 from vrgcn.files.wording import printable, without_password
+
+STARTED = time.monotonic()  # of the program, for what a run says of its time
 
 SUMMARIES = {
     "import": "Make a graph of your own tables of nodes and edges: files or tables of databases.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from vrgcn.cli import STARTED
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import GraphOrDataset, with_graph
 from vrgcn.data.sources import has_parts
@@ -50,9 +51,12 @@ def run(options: TrainOptions) -> None:
 
         run_train_parts(options)
         return
-    from vrgcn.pages.runs.seeds import print_seeds
-    from vrgcn.runs.training import run_training
+    from vrgcn.training.progress import working
 
-    folder = run_training(options, verbose=True)
+    with working("loading PyTorch"):
+        from vrgcn.pages.runs.seeds import print_seeds
+        from vrgcn.runs.training import run_training
+
+    folder = run_training(options, verbose=True, begun=STARTED)
     if options.seeds is not None:
         print_seeds(folder)

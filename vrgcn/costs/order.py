@@ -52,6 +52,11 @@ def build_for(config: ModelConfig, graph: Graph, outputs: int, seed: int) -> nn.
     outputs: number of outputs of the model for a node; seed: of its weights
     """
     config = config.settled()
+    if config.is_baseline:
+        raise InputError(
+            f"{setting('model', config.model)} is a baseline, which only `vrgcn train` fits: take "
+            "a network, such as graphsage"
+        )
     if config.model in LIGHT:
         _check_light(config, graph)
         return build_light(config, graph.num_features, outputs, seed, graph.num_nodes)

@@ -8,10 +8,11 @@ from inspect import signature
 from typing import Annotated, Any, Literal
 
 from vrgcn.files.mistakes import InputError
-from vrgcn.files.plugins import MODELS, Plugins
+from vrgcn.files.plugins import MODELS, Plugins, is_plugin
 from vrgcn.files.settings import Component, declared, is_number, is_whole
 
 DROPOUT = 0.2  # usual probability of dropping
+NETWORKS = ("auto", "gcn", "graphsage", "residual", "mlp", "lightgcn")
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,37 @@ class ModelConfig(Component):
 
     """Group model: layers of the network."""
     model: Annotated[
-        Literal["auto", "gcn", "graphsage", "residual", "mlp", "lightgcn"], Plugins(MODELS)
+        Literal[
+            "auto",
+            "gcn",
+            "graphsage",
+            "residual",
+            "mlp",
+            "lightgcn",
+            "labels",
+            "linear",
+            "linear-2",
+            "link",
+            "mlp-2",
+            "mlp-tables",
+            "smoothed",
+            "smoothed-mlp",
+            "smoothed-trees",
+            "trees",
+            "trees-2",
+            "trees-tables",
+        ],
+        Plugins(MODELS),
     ] = declared("graphsage", compared=True)
     """Architecture, such as gcn or mlp.
 
     gcn averages a node with its neighbours; graphsage sets its own activation beside their mean;
     residual is graphsage with layers that are added to their input, after a dense layer on the
     features; mlp uses no neighbours; lightgcn averages learned rows of nodes over all edges without
-    weights, for pairs. auto: the winner of a race between several. Or the name of a plug-in:
+    weights, for pairs. auto: the winner of a race between several. Or a baseline, which
+    `vrgcn train` fits at once: labels, which spread along the edges; linear, mlp and trees, of a
+    node's own features, with -2 of two hops, with -tables also of links and labels; link, linear
+    in who the neighbours are; smoothed, corrected and smoothed. Or the name of a plug-in:
     docs/guides/plugins.md."""
     hidden: int = 128
     """Width of the hidden layers.
@@ -130,6 +154,11 @@ class ModelConfig(Component):
                 raise InputError(f"model residual has no {name}: leave it out, or take graphsage")
         if self.transform_first == "always":
             raise InputError("model residual always multiplies features first: leave it out")
+
+    @property
+    def is_baseline(self) -> bool:
+        """True if the model is fitted at once, and not trained by epochs."""
+        return self.model not in NETWORKS and not is_plugin(MODELS, self.model)
 
     def settled(self) -> ModelConfig:
         """Return the config with the usual values in place of auto and None."""

@@ -41,7 +41,7 @@ from vrgcn.targets.opening import find_target
 from vrgcn.training.components import build_components, look_at
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.listener import Listener, Listeners
-from vrgcn.training.progress import EpochProgress
+from vrgcn.training.progress import EpochProgress, working
 from vrgcn.training.result import TrainResult
 from vrgcn.training.target import Target
 from vrgcn.training.trainer import Trainer, note_training
@@ -163,10 +163,11 @@ class Job:
         def finish(
             result: TrainResult, note: Callable[[str], None]
         ) -> tuple[TrainResult, SavedModel]:
-            result, saved = smooth_run(
-                self.model, self.graph, result, smooth, self.config.metric, note
-            )
-            return result, calibrate_run(saved, self.graph, calibrate, note)
+            with working("smoothing and calibrating", shown=verbose):
+                result, saved = smooth_run(
+                    self.model, self.graph, result, smooth, self.config.metric, note
+                )
+                return result, calibrate_run(saved, self.graph, calibrate, note)
 
         return recorded(
             folder,

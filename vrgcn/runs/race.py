@@ -137,13 +137,6 @@ class Race:
                 field.compared |= {r.name: r.reach(step.units) for r in field.alive}
                 self._drop(field, curves)
 
-    def noise(self, score: float) -> float:
-        """Return the standard error of a score; of an error, as a gain (see `moved`)."""
-        if self.metric.error:
-            return 1 / (4 * math.sqrt(2 * self.validated))
-        share = min(max(score, 0.0), 1.0)
-        return math.sqrt(share * (1 - share) / self.validated)
-
     def _next(self, field: _Field, curves: Curves) -> _Step | None:
         """Return the next round, as long as the budget allows; or the best candidate by itself, if
         its longer curve lets it pay for the round; None if nobody gets further."""
@@ -206,7 +199,7 @@ class Race:
         if leader not in scores:
             return
         best = scores[leader]
-        needed = moved(self.metric, best, -_MARGIN - self.noise(best))
+        needed = moved(self.metric, best, -_MARGIN - score_noise(self.metric, best, self.validated))
         field.alive = [
             r
             for r in field.alive
@@ -260,6 +253,15 @@ class _Step:
     def round(field: _Field, units: float) -> _Step:
         done = field.done
         return _Step(units, [(r, max(done[r.name], r.reach(units))) for r in field.alive])
+
+
+def score_noise(metric: Metric, score: float, validated: int) -> float:
+    """Return the standard error of a score of so many nodes or edges; of an error, as a gain (see
+    `moved`)."""
+    if metric.error:
+        return 1 / (4 * math.sqrt(2 * validated))
+    share = min(max(score, 0.0), 1.0)
+    return math.sqrt(share * (1 - share) / validated)
 
 
 def moved(metric: Metric, score: float, gain: float) -> float:

@@ -28,10 +28,11 @@ from vrgcn.runs.interrupts import Interrupted, StopRequest, stop_requests
 from vrgcn.runs.job import Begun, Job, job_of
 from vrgcn.runs.race import SHARE, Outcome, Race, Racer
 from vrgcn.runs.settings import Candidate, Settings
-from vrgcn.targets.scored import scored_edges
+from vrgcn.targets.scored import scored_edges, validated
 from vrgcn.training.config import TrainConfig
 from vrgcn.training.divergence import DivergedError
 from vrgcn.training.listener import Listener, Listeners
+from vrgcn.training.progress import working
 from vrgcn.training.state import Epoch
 from vrgcn.training.trainer import Trainer
 
@@ -153,26 +154,27 @@ class _Racing:
         self.graph, self.usual, self.home = usual.graph, usual, home
         self.listener, self.verbose, self.stop = listener, verbose, stop
         self.entrants: list[_Entrant] = []
-        self.edges = scored_edges(usual.graph)
-        self.links = self.edges is not None and self.edges.kind == "links"
+        edges = scored_edges(usual.graph)
+        self.links = edges is not None and edges.kind == "links"
         self.tables = 0
         self.scores: dict[str, float] = {}
 
     def run(self, found: Sequence[Candidate], given: TrainConfig) -> Raced:
-        field = [e for each in found if (e := self._enter(each)) is not None]
+        field = self._enter_all(found)
         winner, note = self._race(field, SHARE / 2 if self.links else SHARE)
         others = ways(winner.candidate, winner.job, given, self.graph) if self.links else []
         if others:
             winner.candidate, *others = others
             winner.racer = replace(winner.racer, name=winner.candidate.name, gain=0.0)
-            entered = [e for each in others if (e := self._enter(each)) is not None]
-            winner, then = self._race([winner, *entered])
+            winner, then = self._race([winner, *self._enter_all(others)])
             note += f"; minibatches of {then}" if then else ""
         if note:
-            self.listener.note(
-                f"chosen by a race of equal work: {note}; {setting('model')} skips it"
-            )
+            self.listener.note(f"chosen by a race: {note}; {setting('model')} skips it")
         return self._handed_over(winner)
+
+    def _enter_all(self, found: Sequence[Candidate]) -> list[_Entrant]:
+        with working("counting the work of each candidate", shown=self.verbose):
+            return [e for each in found if (e := self._enter(each)) is not None]
 
     def _enter(self, candidate: Candidate) -> _Entrant | None:
         """Return an entrant, restored if its training was stopped; None if it cannot train here or
@@ -218,7 +220,7 @@ class _Racing:
         steps = self.usual.costs([self.usual.config.estimator])[self.usual.config.estimator].steps
         first = max(2, math.ceil(_STEPS / steps / self.usual.config.evaluate_every))
         racers = [e.racer for e in field]
-        rules = Race(racers, metric, self._validated(), first, spent, share)
+        rules = Race(racers, metric, validated(self.graph), first, spent, share)
         while True:
             curves = {name: e.curve for name, e in named.items()}
             found = rules.next(curves, over=self._over())
@@ -241,9 +243,6 @@ class _Racing:
         texts = {name: metric.text(score) for name, score in found.scores.items()}
         mine = f"{found.winner}, validation {metric.title} {texts.pop(found.winner)}"
         return winner, f"{mine} ({', '.join(f'{name} {text}' for name, text in texts.items())})"
-
-    def _validated(self) -> int:
-        return len(self.graph.val if self.edges is None else self.edges.predicted.val)
 
     def _over(self) -> bool:
         """True if the time limit leaves no more time for a race."""
@@ -277,7 +276,8 @@ class _Racing:
         job = entrant.job
         progress = job.progress(entrant.racer.name) if self.verbose else None
         told = self.listener if progress is None else Listeners(self.listener, progress)
-        entrant.begun = begun = job.begin(told, progress)
+        with progress or nullcontext():
+            entrant.begun = begun = job.begin(told, progress)
         earlier = [e.begun.trainer.clock.used for e in self.entrants if e.begun is not None]
         begun.trainer.clock.go_on(max(earlier))
         if entrant.home is not None:

@@ -84,8 +84,8 @@ def _refuse_fitted(path: Path) -> None:
     for kind, words in (("baseline", "a baseline"), ("average", "an average of models")):
         if kind in read_toml(path):
             raise InputError(
-                f"{path} is of {words} that `vrgcn tune` found, and not of a network that was "
-                "trained by epochs: name a run that was, such as one of the search's trials"
+                f"{path} is of {words}, and not of a network that was trained by epochs: name a "
+                "run that was, such as one of a search's trials"
             )
 
 
@@ -166,6 +166,8 @@ class RunSettings(Settings):
         predicted = "" if self.spec.labels else f"{self.spec.predict}-"
         if self.model.model == AUTO:  # a race chooses the estimator too
             return f"{self.graph_name}-{predicted}{AUTO}"
+        if self.model.is_baseline:
+            return f"{self.graph_name}-{self.model.model}"
         name = f"{self.graph_name}-{predicted}{self.model.model}"
         return f"{name}-{estimator.replace('/', '-')}" if self.looks_at_neighbours else name
 
@@ -239,15 +241,29 @@ class TrainSettings(RunSettings):
 
     """Group evaluation."""
     baseline: bool = declared(True, of_command=True)
-    """Fit a linear baseline after the training, if that takes a few seconds at most, and print its
-    score."""
+    """Fit a few quick baselines after the training, a tenth of its work, and print the best score,
+    and whether it is better than the trained model's. Where edges are predicted, simple rules are
+    scored."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(2, seeds=self.seeds)
 
     def checked(self) -> Self:
-        """Raise, too, if the package of a tracker is missing."""
+        """Raise, too, if the package of a tracker is missing, and if a baseline is to be trained as
+        a network is."""
+        if self.model.is_baseline:
+            if not self.spec.labels:
+                raise InputError(
+                    f"{setting('model', self.model.model)} is a baseline, which predicts labels of "
+                    f"nodes: leave {setting('predict')} out, or take a network"
+                )
+            for name, given in (("seeds", self.seeds), ("inductive", self.train.inductive)):
+                if given:
+                    raise InputError(
+                        f"{setting('model', self.model.model)} is a baseline, which is fitted once "
+                        f"to the whole graph: leave {setting(name)} out"
+                    )
         for name in ("wandb", "mlflow"):
             if getattr(self, name) is not None and find_spec(name) is None:
                 raise InputError(f"{setting(name)}: needs {name}: pip install 'vrgcn[{name}]'")

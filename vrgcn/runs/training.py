@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from vrgcn.baselines.quick import quick_baseline
 from vrgcn.costs.choice import EXACT
 from vrgcn.costs.epoch_cost import cost_line, exact_advice
 from vrgcn.data import find_dataset
@@ -29,20 +29,23 @@ from vrgcn.inference import MODEL
 from vrgcn.leaks import quick_audit
 from vrgcn.runs.card import facts_of
 from vrgcn.runs.config_file import write_settings
+from vrgcn.runs.fitted import fit_run
 from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, remove_card, resumable
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Begun, Job
+from vrgcn.runs.last_word import Rival, best_baseline, scores_text, verdict
 from vrgcn.runs.racing import run_race
 from vrgcn.runs.resume import nothing_left
 from vrgcn.runs.run_settings import RunSettings, TrainSettings
 from vrgcn.runs.seeds import run_seeds
 from vrgcn.runs.settings import Candidate
 from vrgcn.runs.store_watch import StoreWatch
-from vrgcn.targets.scored import scored_edges
+from vrgcn.targets.scored import scored_edges, validated
 from vrgcn.tasks import find_task
-from vrgcn.tasks.metrics import Metric
+from vrgcn.training.clock import Clock
 from vrgcn.training.listener import Callbacks, Listener, Listeners
-from vrgcn.training.progress import filling_bars
+from vrgcn.training.progress import filling_bars, working
+from vrgcn.training.result import TrainResult
 from vrgcn.training.state import Epoch
 from vrgcn.training.tensorboard import TensorBoardLog
 from vrgcn.training.tracking import TRACKERS, TrackerLog
@@ -54,13 +57,16 @@ def run_training(
     *,
     verbose: bool = False,
     on_epoch: Callable[[Epoch], None] | None = None,
+    begun: float | None = None,
 ) -> Path:
     """Train as the settings say, or resume; return the folder of the run, or of all seeds.
 
     graph: is written to the folder of the run; None: the settings name one
     verbose: print what happens, and show progress
     on_epoch: called with each point of the curve; it may raise StopTraining
+    begun: when the process began, by the clock of runs; None: now
     """
+    begun = Clock.now() if begun is None else begun
     find_device(settings.train.device)
     if settings.resume is not None and nothing_left(settings, settings.resume):
         if verbose:
@@ -72,6 +78,10 @@ def run_training(
             folder = stack.enter_context(own_folder(settings))
             settings = replace(settings, dataset=None, graph=graph_in(folder, graph))
         opened, watch = _opened(settings, verbose)
+        if settings.model.is_baseline:
+            folder = folder or stack.enter_context(settings.folder())
+            fit_run(settings, opened, folder, verbose=verbose)
+            return folder
         found = settings.candidates(opened.graph)
         usual = settings.settled(opened.graph, found[0])
         job = usual.prepare(opened.graph, chosen_estimator(settings.resume))
@@ -82,9 +92,16 @@ def run_training(
         if verbose:
             stack.enter_context(end_told(folder))
             training.begin(folder)
+        ready = Clock.now()
         if len(found) > 1:
             training = training.raced(settings, found, folder)
-        training.run(folder)
+        times = [begun, ready, *training.run(folder)]
+    if verbose:
+        parts = [seconds_text(after - before) for before, after in pairwise(times)]
+        print(
+            f"{seconds_text(times[-1] - begun)} in all: {parts[0]} until training began, "
+            f"{parts[1]} of training with evaluation and all candidates, {parts[2]} of baselines"
+        )
     return folder
 
 
@@ -180,21 +197,24 @@ class Training:
         raced = run_race(
             found, asked.train, self.job, folder=folder, listener=listener, verbose=self.verbose
         )
-        if self.verbose and raced.job is not self.job:
+        if self.verbose and raced.candidate.name != found[0].name:
             print(f"{summary(raced.job.model)}{_by(raced.job)}")
         settings = asked.settled(self.job.graph, raced.candidate)
         return replace(self, settings=settings, job=raced.job, begun=raced.begun)
 
-    def run(self, folder: Path) -> None:
-        """Train one run in the folder, or one for each seed in a folder of its own."""
+    def run(self, folder: Path) -> tuple[float, float]:
+        """Train one run in the folder, or one for each seed in a folder of its own; return when
+        training and what follows it ended."""
         if self.settings.seeds is not None:
             say = print if self.verbose else lambda text: None
             facts, estimator = facts_of(self.job.graph), self.job.config.estimator
             run_seeds(self.settings, folder, estimator, facts, self._train_seed, say)
-            return
-        self._train(self.settings, self.job, folder, self.begun)
+            return Clock.now(), Clock.now()
+        result = self._train(self.settings, self.job, folder, self.begun)
+        trained = Clock.now()
         if self.verbose and self.settings.baseline:
-            self._print_baseline()
+            self._print_last_word(result)
+        return trained, Clock.now()
 
     def _train_seed(self, settings: TrainSettings, folder: Path) -> None:
         if settings.train.seed == self.job.config.seed and settings.resume is None:
@@ -205,7 +225,7 @@ class Training:
 
     def _train(
         self, settings: TrainSettings, job: Job, folder: Path, begun: Begun | None = None
-    ) -> None:
+    ) -> TrainResult:
         values = settings.described(self.opened.checksum)
         with ExitStack() as stack:
             listeners: list[Listener] = [Watching(self.watch, self.verbose)]
@@ -226,7 +246,7 @@ class Training:
             for tracker in trackers:
                 tracker.finish(result)
         if not self.verbose:
-            return
+            return result
         print(f"{result}\nwritten to {printable(folder)}")
         if result.stopped == "time":
             more = setting("resume", True, typed=folder, command="train")
@@ -236,6 +256,7 @@ class Training:
                 f"{setting('time_limit', Placeholder('MORE'))} resumes it, time used so far "
                 "counting"
             )
+        return result
 
     def _print_cost(self) -> None:
         """Print what the run will compute and how much memory it takes, if the model uses
@@ -247,23 +268,29 @@ class Training:
             if self.job.graph.labels is not None:  # of pairs, a race compares these
                 print_note(exact_advice(used, costs, EXACT))
 
-    def _print_baseline(self) -> None:
-        """Print what simple rules score for comparison; for labels, a quick baseline."""
-        job, metric = self.job, self.job.target.metric
-        width = self.settings.model.embedding
-        for title, scores in job.target.simple_scores(("val", "test"), width):
-            print(f"for comparison, {title}: {_scores_text(metric, scores)}")
-        if job.graph.labels is None or job.graph.visible is not None:  # it would see later edges
-            return
-        scored_by = find_task(job.graph.task).find_metric(job.config.metric)
-        baseline = quick_baseline(job.graph, scored_by)
-        if baseline is None:
-            return
-        scores = {"val": baseline.val} | ({} if baseline.test is None else {"test": baseline.test})
-        print(
-            f"for comparison, {baseline.words}: {_scores_text(metric, scores)} "
-            f"({seconds_text(baseline.seconds)})"
-        )
+    def _print_last_word(self, result: TrainResult) -> None:
+        """Print what simple rules, or the best of a few quick baselines, score for comparison, and
+        whether they are better."""
+        job, metric, start = self.job, self.job.target.metric, Clock.now()
+        edges = scored_edges(job.graph)
+        rivals = []
+        if edges is not None:
+            width = self.settings.model.embedding
+            for title, scores in job.target.simple_scores(("val", "test"), width):
+                print(f"for comparison, {title}: {scores_text(metric, scores)}")
+                rivals.append(Rival(None, title, scores))
+        elif job.graph.labels is not None and job.graph.visible is None:  # else it sees later edges
+            scored_by = find_task(job.graph.task).find_metric(job.config.metric)
+            work = len(result.curve) * job.epoch_work()
+            with working("fitting baselines"):
+                found = best_baseline(job.graph, scored_by, work, job.config.seed)
+            if found is not None:
+                took = seconds_text(Clock.now() - start)
+                print(
+                    f"for comparison, {found.words}: {scores_text(metric, found.scores)} ({took})"
+                )
+                rivals.append(found)
+        print_note(verdict(rivals, metric, result.val, validated(job.graph)))
 
     def _unlike_the_paper(self) -> str | None:
         name = self.settings.dataset
@@ -334,10 +361,3 @@ def _trackers(
         home = getattr(settings, name)
         if home is not None:
             yield TrackerLog(name, home, folder, values, print_note)
-
-
-def _scores_text(metric: Metric, scores: Mapping[str, float]) -> str:
-    return ", ".join(
-        f"{'validation' if split == 'val' else split} {metric.title} {metric.text(score)}"
-        for split, score in scores.items()
-    )

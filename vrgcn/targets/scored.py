@@ -266,6 +266,12 @@ class ScoredRelations(ScoredEdges):
         return f"{len(self.triples.split(split)):,} {split} triples, heads and tails, filtered"
 
 
+def validated(graph: Graph) -> int:
+    """Return how many nodes or edges a validation score is taken of."""
+    edges = scored_edges(graph)
+    return len(graph.val if edges is None else edges.predicted.val)
+
+
 def scored_edges(graph: Graph) -> ScoredEdges | None:
     """Return the predicted edges of a graph that `open_target` returned; None for labels."""
     if graph.triples is not None:

@@ -1,5 +1,5 @@
 """Progress: a bar on a terminal and in a notebook. Elsewhere, as in the log of a job, a line every
-minute for longer tasks. Training prints a line per epoch everywhere."""
+ten seconds. Training prints a line per epoch everywhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib.util import find_spec
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -32,7 +33,7 @@ if TYPE_CHECKING:  # importing tables needs no torch
     from vrgcn.training.state import Epoch
 
 
-_EVERY = 60.0  # seconds between two lines where there is no bar
+_EVERY = 10.0  # seconds between two lines where there is no bar
 _SPEED = 300.0  # seconds over which speed is measured for the time left: a disk's speed changes
 
 
@@ -49,6 +50,10 @@ class _Told(Progress):
         super().advance(task_id, advance)
         self._tell(task_id)
 
+    def heard(self) -> None:
+        """Count from now on: something else was printed."""
+        self._told = self.get_time()
+
     def _tell(self, task_id: TaskID) -> None:
         now = self.get_time()
         if self._told is None:
@@ -58,7 +63,8 @@ class _Told(Progress):
         self._told = now
         task = self._tasks[task_id]
         taken, left = task.elapsed or 0.0, _left(task)
-        line = f"{task.description}: {task.percentage:.0f}% after {_clock(taken)}"
+        done = "" if task.total is None else f"{task.percentage:.0f}% after "
+        line = f"{task.description}: {done}{_clock(taken)}"
         line = line if left is None else f"{line}, about {_clock(left)} left"
         print(line, file=sys.stderr, flush=True)
 
@@ -84,7 +90,7 @@ def _clock(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def progress_bar(*columns: ProgressColumn) -> Progress:
+def progress_bar(*columns: ProgressColumn) -> _Told:
     """Return a bar for a terminal or a notebook; elsewhere it prints a line every minute.
 
     columns: the columns of the bar; None: rich's defaults
@@ -116,13 +122,44 @@ def counting_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield advance
 
 
+@contextmanager
+def working(what: str, *, shown: bool = True) -> Iterator[None]:
+    """Show that something of unknown length is done, and since when: on a terminal from the first
+    moment, elsewhere a line every so many seconds.
+
+    shown: False: show nothing
+    """
+    if not shown:
+        yield
+        return
+    bar = progress_bar(TextColumn("{task.description} ..."), TimeElapsedColumn())
+    task = bar.add_task(what, total=None)
+    bar.update(task)
+    over = Event()
+
+    def tell() -> None:
+        while not over.wait(_EVERY):
+            bar.update(task)
+
+    with bar:
+        teller = Thread(target=tell, daemon=True)
+        if bar.disable:
+            teller.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if bar.disable:
+                teller.join()
+
+
 _FILLED = {"features": "scaling the features", "averages": "averaging over neighbours"}
 
 
 def filling_bars() -> Callable[[str, float], None]:
     """Return an `on_fill` function for `open_graph` that shows progress while tables beside a graph
     are filled."""
-    running: dict[str, tuple[Progress, TaskID]] = {}
+    running: dict[str, tuple[_Told, TaskID]] = {}
 
     def tell(what: str, done: float) -> None:
         if what not in running:
@@ -159,6 +196,7 @@ class EpochProgress(Listener):
         self._evaluating = self._bar.add_task("", total=None, visible=False)
 
     def __enter__(self) -> EpochProgress:
+        self._bar.heard()
         self._bar.start()
         return self
 
@@ -186,6 +224,7 @@ class EpochProgress(Listener):
             print(line)
         else:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self._bar.heard()
         self._begin(point.epoch + 1)
 
     def restore(self, curve: list[Epoch]) -> None:

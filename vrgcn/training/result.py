@@ -59,11 +59,12 @@ class TrainResult:
         if self.unsmoothed is not None:
             kept += f", before smoothing {self.metric.text(self.unsmoothed)}"
         first, last = self.curve[0], self.curve[-1]
+        race = f", {seconds_text(self.race_seconds)} of other candidates" * bool(self.compared)
         return (
             f"{test} ({kept})\n"
             f"training loss {first.loss:.4f} in the first epoch, {last.loss:.4f} in the last\n"
             f"{seconds_text(self.seconds)} of training, "
-            f"{seconds_text(self.evaluation_seconds)} of exact evaluation"
+            f"{seconds_text(self.evaluation_seconds)} of exact evaluation{race}"
         )
 
     def plot(self) -> Any:
