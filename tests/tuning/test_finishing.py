@@ -56,7 +56,7 @@ def found(graph: Graph, folder: Path) -> tuple[Average, float]:
 def test_where_the_time_is_over_the_heaviest_members_alone_are_averaged_and_nothing_is_smoothed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end has 10 seconds, and each member takes 4 to predict the validation nodes, 8 for all:
+    """The end has 10 seconds, and each member takes 5 to predict the validation nodes, 7 for all:
     there is time for one. By the clock nothing else takes time."""
     graph, now = small(), [0.0]
     monkeypatch.setattr(Clock, "now", staticmethod(lambda: now[0]))
@@ -70,7 +70,7 @@ def test_where_the_time_is_over_the_heaviest_members_alone_are_averaged_and_noth
 
     def dear(self: Session) -> list[Member]:
         now[0] = 90.0
-        return [replace(m, tried=replace(m.tried, predicting_seconds=4.0)) for m in read(self)]
+        return [replace(m, tried=replace(m.tried, predicting_seconds=5.0)) for m in read(self)]
 
     monkeypatch.setattr(Session, "members", dear)
     (folder / "best" / "result.json").unlink()

@@ -8,7 +8,7 @@ import pytest
 
 from vrgcn.tuning.halving import Course, Halving
 
-HALVING = Halving(2, larger=True)  # rungs after 2, 6 and 18 epochs of the first trial
+HALVING = Halving(2, larger=True)  # rungs after 2, 4, 8 and 16 epochs of the first trial
 
 
 def course(number: int, score: float, epochs: int, **given) -> Course:
@@ -29,8 +29,8 @@ def ends(scores: Sequence[float], halving: Halving) -> list[int]:
 
 
 def test_the_better_third_of_those_that_came_as_far_continues() -> None:
-    # 0.55 is the second of four after 2 epochs, but no better than the second of two after 6.
-    assert ends([0.5, 0.6, 0.4, 0.55, 0.7], HALVING) == [20, 20, 2, 6, 20]
+    # 0.55 is the second of four after 2 epochs, but of three after 4.
+    assert ends([0.5, 0.6, 0.4, 0.55, 0.7], HALVING) == [20, 20, 2, 4, 20]
 
 
 def test_of_errors_the_smaller_third_continues() -> None:
@@ -39,7 +39,7 @@ def test_of_errors_the_smaller_third_continues() -> None:
 
 def test_a_trial_above_the_best_so_far_is_not_paused() -> None:
     others = [course(number, 0.1 * number, 20, ended=True) for number in range(1, 8)]
-    for epochs in (2, 6, 18):
+    for epochs in (2, 4, 8, 16):
         assert HALVING.continues(course(8, 0.71, epochs), others)
         assert not HALVING.continues(course(8, 0.15, epochs), others)
         assert HALVING.continues(course(8, 0.15, 1), others)  # not judged yet
@@ -49,10 +49,10 @@ def test_trials_are_compared_at_equal_cost() -> None:
     """An epoch of the second costs three times as much: after 2 epochs it has had the second
     rung."""
     first = Course(0, {epoch: 0.1 * epoch for epoch in range(1, 13)})
-    dear = Course(1, {1: 0.15, 2: 0.5}, cost=3.0)
+    dear = Course(1, {1: 0.25, 2: 0.35}, cost=3.0)
     assert HALVING.rungs(dear) == 2
-    assert not HALVING.continues(dear, [first])  # 0.6 after 6 epochs
-    assert HALVING.continues(Course(1, {1: 0.25, 2: 0.65}, cost=3.0), [first])
+    assert not HALVING.continues(dear, [first])  # 0.4 after 4 epochs
+    assert HALVING.continues(Course(1, {1: 0.25, 2: 0.45}, cost=3.0), [first])
     cheap = Course(1, {3: 0.0}, cost=0.5)
     assert HALVING.continues(cheap, [first])
     assert not HALVING.continues(Course(1, {4: 0.0}, cost=0.5), [first])
@@ -60,8 +60,8 @@ def test_trials_are_compared_at_equal_cost() -> None:
 
 def test_a_trial_that_has_ended_keeps_its_score_at_later_rungs() -> None:
     own = course(1, 0.5, 6)
-    assert HALVING.continues(own, [course(0, 0.6, 4, paused=True)])
-    assert not HALVING.continues(own, [course(0, 0.6, 4, ended=True)])
+    assert HALVING.continues(own, [course(0, 0.6, 3, paused=True)])
+    assert not HALVING.continues(own, [course(0, 0.6, 3, ended=True)])
 
 
 def test_a_paused_trial_is_promoted_when_others_turn_out_to_be_worse() -> None:

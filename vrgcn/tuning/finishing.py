@@ -52,6 +52,7 @@ S = TypeVar("S", bound=SavedModel)
 
 _NEAR = 4.0  # standard errors behind the best within which a member counts, of few nodes
 _FEW = 4  # members of an average for which there is time in any case
+_CHOOSING = 0.02  # share of the limit that choosing the average has in any case
 _GAIN = 0.25  # standard errors that a smoothing has to gain: it is the best of a dozen
 
 
@@ -179,6 +180,7 @@ def _average(
     shares = {name: task.shares(out) for name, out in outputs.items()}
     error = max((each for each in errors.values() if each is not None), default=0.0)
     ready = ranked([member.tried for member in members], session.target.better)
+    least = session.clock.used + _CHOOSING * (session.clock.limit or 0.0)
 
     def score(mean: Tensor, labels: Tensor) -> float:
         return metric.compute(task.from_shares(mean), labels)
@@ -189,7 +191,7 @@ def _average(
         score,
         metric.better,
         lambda score, best: abs(best - score) <= _NEAR * error,
-        over=lambda: session.clock.late(predicting(ready[:_FEW])),
+        over=lambda: session.clock.used >= least and session.clock.late(predicting(ready[:_FEW])),
     )
     weights = _affordable(session, members, chosen.weights, best)
     mean = torch.stack([weight * shares[name] for name, weight in weights.items()]).sum(0)

@@ -1,9 +1,9 @@
-"""Successive halving of trials that can be resumed: which continue, which wait, which wait no more.
+"""Successive halving of trials that can be resumed: which continue, and which wait.
 
-A trial is judged when it has cost as much as the first trial's first few epochs, then three times
-and nine times as much, and so on: the rungs. At each it continues if its score is in the better
-third of the scores with which trials came to that rung, its own among them; else it is paused.
-Later trials may be worse, and then a trial that was paused is in the better third after all: it is
+A trial is judged when it has cost as much as the first trial's first few epochs, then twice and
+four times as much, and so on: the rungs. At each it continues if its score is in the better third
+of the scores with which trials came to that rung, its own among them; else it is paused. Later
+trials may be worse, and then a trial that was paused is in the better third after all: it is
 promoted, and continues where it stopped. A trial that has ended keeps its score at all later rungs.
 Nothing but scores and counted costs (costs/) decides, so the same trials are always judged alike;
 one whose epochs cost twice as much is judged after half as many.
@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-FACTOR = 3
+_SPACING = 2  # times the cost of a rung is that of the next
+_KEPT = 3  # one in so many continues
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Halving:
     def rungs(self, course: Course) -> int:
         """Return how many rungs a trial has come to by its own epochs."""
         spent = course.cost * max(course.curve, default=0)
-        return next(rung for rung in count() if spent < self.first * FACTOR**rung)
+        return next(rung for rung in count() if spent < self.first * _SPACING**rung)
 
     def continues(self, course: Course, others: Sequence[Course]) -> bool:
         """Return True if a trial is in the better third at the last rung that it came to."""
@@ -66,7 +67,7 @@ class Halving:
         assert own is not None
         every = (other for other in (*others, course))
         scores = [score for each in every if (score := self._score(each, last)) is not None]
-        return own in sorted(scores, reverse=self.larger)[: math.ceil(len(scores) / FACTOR)]
+        return own in sorted(scores, reverse=self.larger)[: math.ceil(len(scores) / _KEPT)]
 
     def promoted(self, courses: Sequence[Course], waiting: Sequence[int] = ()) -> Course | None:
         """Return the paused trial that is resumed next: of the highest rung the best, if it is in
@@ -97,7 +98,7 @@ class Halving:
 
     def _score(self, course: Course, rung: int) -> float | None:
         """Return the score with which a trial came to a rung; None if it has not."""
-        needed = self.first * FACTOR**rung
+        needed = self.first * _SPACING**rung
         # If not every epoch is evaluated, several rungs may share one score.
         at_rung = (course.curve[e] for e in sorted(course.curve) if course.cost * e >= needed)
         return next(at_rung, course.score if course.ended else None)

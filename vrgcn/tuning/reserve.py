@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from vrgcn.tuning.session import Session
 
 _AVERAGED = 10  # members that an average is expected to have
-_ALL_NODES = 2.0  # times as long as the validation nodes all nodes take
+_ALL_NODES = 1.4  # times as long as the validation nodes all nodes take
 _SMOOTHING = 0.05  # share of the limit that correcting and smoothing may take
 _FIXED, _SHARE = 1.0, 0.01  # seconds, and share of the limit, for files and what is not counted
 
@@ -34,6 +34,8 @@ def reserve(session: Session) -> float:
         return seconds + predicting(order[:1])
     seconds += min(session.smoothing_seconds, _SMOOTHING * limit)
     scores = GROUPS * len(order) + evaluations(len(order), len(session.graph.val))
+    # The trial that is trained now predicts the validation nodes once more.
+    seconds += max(model.predicting_seconds for model in order)
     return seconds + predicting(order[:_AVERAGED]) + session.metric_seconds * scores
 
 
