@@ -430,6 +430,14 @@ def map_of_the_code() -> str:
     )
 
 
+def test_the_first_page_and_every_guide_are_short() -> None:
+    lengths = {page: len(text(page).splitlines()) for page in PAGES}
+    assert lengths["README.md"] <= 120
+    guides = {page: count for page, count in lengths.items() if page.startswith("docs/guides/")}
+    assert len(guides) > 20
+    assert not {page: count for page, count in guides.items() if count > 150}
+
+
 def test_the_idea_fits_on_two_screens() -> None:
     assert len(text("docs/ideas/idea.md").splitlines()) <= 100
 
