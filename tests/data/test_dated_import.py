@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
+from tests.messages import refused
 from vrgcn import Graph, load_graph, save_graph
 from vrgcn.data.store import verify_graph
 from vrgcn.data.tables import ImportSpec, import_tables
@@ -117,8 +118,14 @@ def test_no_edge_leads_back_in_time_and_none_leaves_a_row(files: Path) -> None:
 
 
 def test_relations_among_tables_without_dates_keep_their_reverses(files: Path) -> None:
-    (files / "drives.csv").write_text("driver,team\nd1,t1\n")
-    graph, _ = imported(edges=(*EDGES, "driver-for-team=drives.csv"))
+    (files / "drives.csv").write_text("driver,team,since\nd1,t1,2020-05-01\nd2,t1,2019-01-01\n")
+    born = FILES["drivers.csv"].replace("country", "born")
+    (files / "drivers.csv").write_text(born.replace("FI", "1990-01-01").replace("DE", "1991-02-02"))
+    given = (*EDGES, "driver-for-team=drives.csv")
+    with refused():  # all rows would see edges of any date
+        imported(edges=given)
+    graph, summary = imported(edges=given, drop=("for.since",))
+    assert "driver (with dates: born)" in str(summary)
     assert "team-rev_for-driver" in graph.relations
     assert [name for name, part in graph.given.items() if not part.one_way] == ["driver-for-team"]
 

@@ -300,7 +300,17 @@ class Roles:
         keys = self._keys(relation.table, others)
         proposal = propose(relation.table, chosen, spec, edges=True, keys=keys)
         columns = columns.with_features([each.column for each in proposal.encoders])
-        self._proposals.append((self._spec.schema.short(relation.file), proposal))
+        title = self._spec.schema.short(relation.file)
+        dates = [each.column for each in proposal.encoders if each.kind == "date"]
+        if self._times is not None and dates:
+            raise InputError(
+                f"{relation.table.name}: column {dates[0]!r} dates the edges, and rows would see "
+                f"all of them at any time; make facts of them with "
+                f"{setting('rows_as_nodes', title)} "
+                f"{setting('dated', f'{relation.file.name}.{dates[0]}')}, or if they were always "
+                f"known, give {setting('drop', dates[0])}"
+            )
+        self._proposals.append((title, proposal))
         return replace(relation, columns=columns, encoders=proposal.encoders)
 
     def _without_label(self, relation: RelationSource, chosen: Sequence[str]) -> list[str]:

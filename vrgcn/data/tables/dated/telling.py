@@ -35,7 +35,7 @@ def told_of_times(
             f"{kind:<{width}} {len(values):>12,} {ends[0]:>16} {ends[1]:>16}   "
             f"{times.columns[kind]!r}{learned}"
         )
-    always = [kind.source.name for kind in kinds if kind.source.name not in times.values]
+    always = [_told_of_kind(kind) for kind in kinds if kind.source.name not in times.values]
     yield f"always known: {', '.join(always) or 'nothing'}"
     yield from _told_of_split(times)
     yield ""
@@ -50,6 +50,12 @@ def told_of_times(
     blind -= {each.triple[0] for each in sight.relations}
     for kind in sorted(blind):
         yield f"no row sees {kind!r} itself: no key leads to it from {_listed(times.rows.entities)}"
+
+
+def _told_of_kind(kind: ReadKind) -> str:
+    """The name of a kind that was always known, and its columns that hold dates all the same."""
+    dates = [each.column for each in kind.source.encoders if each.kind == "date"]
+    return f"{kind.source.name} (with dates: {', '.join(dates)})" if dates else kind.source.name
 
 
 def _told_of_split(times: Times) -> Iterator[str]:
