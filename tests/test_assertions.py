@@ -35,6 +35,11 @@ def names_of(path: Path) -> dict[str, tuple[Path, str | ast.AST]]:
                 inside = module.with_suffix("") / f"{x.name}.py"
                 if inside.is_file():
                     names |= {f"{x.asname or x.name}.{y}": (inside, y) for y in names_of(inside)}
+        elif isinstance(node, ast.Import):
+            for x in node.names:
+                module = TESTS.joinpath(*x.name.split(".")[1:]).with_suffix(".py")
+                if x.name.startswith("tests.") and module.is_file():
+                    names |= {f"{x.asname or x.name}.{y}": (module, y) for y in names_of(module)}
     return names
 
 
