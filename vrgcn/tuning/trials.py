@@ -133,10 +133,11 @@ class _Training(Listener):
         self.epochs = settings.train.epochs
         left, share = session.left, share_of(session)
         if not self.own.curve:
-            # A trial of one epoch or two says nothing.
+            # A trial that is not judged says little.
             takes = session.predicted(cost, math.ceil(session.halving.first / self.own.cost))
-            if takes > left / 2:
-                return "paused", f"it would take about {seconds_text(takes)} to be judged", None
+            if takes > left:
+                there = f"and {seconds_text(max(left, 0.0))} are left"
+                return "paused", f"to be judged takes about {seconds_text(takes)}, {there}", None
         folder = session.trial_folder(number)
         limit = seconds_used(folder / CHECKPOINTS) + max(0.001, min(left, share))
         time_limit = None if math.isinf(limit) else f"{limit:.3f}s"
