@@ -137,6 +137,15 @@ NOTED: dict[str, tuple[dict[str, str], str]] = {
 }
 
 
+def test_facts_that_are_not_said_to_be_dated_are_refused(files: Path) -> None:
+    (files / "pits.csv").write_text("id,driver,when\n1,d1,2020-01-09\n2,d2,2020-02-10\n")
+    given = {"nodes": (*NODES, "pit=pits.csv"), "edges": (*ROWS["edges"], "pit-of-driver=pits.csv")}
+    with refused():
+        imported(**given)
+    graph, _ = imported(**given, column=("pit.when=date",))
+    assert not graph.relations["pit-of-driver"].one_way
+
+
 @pytest.mark.parametrize("case", NOTED)
 def test_what_is_odd_is_noted(case: str, files: Path) -> None:
     tables, note = NOTED[case]

@@ -19,6 +19,7 @@ from vrgcn.data.tables.columns import (
     shown_columns,
 )
 from vrgcn.data.tables.dated.times import ReadingTimes, Times
+from vrgcn.data.tables.encoders.encoder import Encoder
 from vrgcn.data.tables.features import open_features
 from vrgcn.data.tables.keeping import Keep
 from vrgcn.data.tables.kept import kept_columns
@@ -386,11 +387,34 @@ class Roles:
         encoders = proposal.encoders
         if self._times is not None:
             self._notes += self._times.later_columns(kind, table, encoders)
+            self._check_always_known(kind, table, spec, encoders, relations)
         marked = spec.unknown_nodes == "add" and bool(encoders or spec.features_file)
         columns = columns.without(proposal.left_out)
         split = self._times.split if labelled and self._times and self._times.given_split else None
         return KindSource(
             *(kind, spec, table, columns, encoders, marked), learned=learned, split=split
+        )
+
+    def _check_always_known(
+        self,
+        kind: str,
+        table: Table,
+        spec: ImportSpec,
+        encoders: Sequence[Encoder],
+        relations: Sequence[RelationSource],
+    ) -> None:
+        """Refuse a kind that looks like one of facts, as it names others and has dates, and whose
+        rows all rows of the task would see."""
+        names = any(each.own and self._is_table_of(kind, each.file) for each in relations)
+        asked = asked_columns(spec)
+        dates = [each.column for each in encoders if each.kind == "date"]
+        dates = [column for column in dates if column not in asked]
+        if self._times is None or kind in self._times.values or not names or not dates:
+            return
+        raise InputError(
+            f"{table.name}: column {dates[0]!r} dates the rows of {kind!r}, and rows of the task "
+            f"would see all of them at any time; give {setting('dated', f'{kind}.{dates[0]}')}, or "
+            f"if they were always known, {setting('column', f'{dates[0]}=date')}"
         )
 
     def _without_dates(self, kind: str, spec: ImportSpec, table: Table) -> ImportSpec:
