@@ -207,7 +207,7 @@ def test_the_time_is_kept_with_a_little_for_the_end(tmp_path, seconds) -> None:
 def test_where_the_epochs_take_longer_than_the_time_several_are_tried_and_the_best_resumed(
     seconds,
 ) -> None:
-    """The first has a third of 24 seconds; others are judged after 3 epochs; in the last six
+    """The first has a fifth of 24 seconds; others are judged after 3 epochs; in the last six
     seconds none begins, and the best is resumed, be it one that had its share."""
     long = TrainConfig(epochs=100, patience=12, batch_size=32, seed=2)
     result = tune(GRAPH, MODEL, long, time_limit="24s", baselines=())
