@@ -124,3 +124,27 @@ def test_no_statistic_of_a_block_comes_from_validation_or_test_nodes():
     assert torch.equal(before.deviation, after.deviation)
     # Rows without training nodes are scaled by those that belong to no split.
     assert torch.allclose(before.mean[2:], two[:3].mean(0))
+
+
+def test_clipped_numbers_are_within_two_deviations_and_sparse_columns_are_as_in_blocks() -> None:
+    """A number that was rare in training and is common later cannot outweigh the others."""
+    tags, far = torch.tensor([[1.0, 3, 0], [0, 9, 0]]), torch.tensor([[90.0, -90.0]])
+    graph = Graph.from_kinds(
+        {
+            "a": torch.cat([torch.randn(40, 2), far]),
+            "b": tags.to_sparse_csr(),
+        },
+        {("a", "of", "b"): [[0], [0]]},
+        {"a": torch.tensor([0, 1] * 20 + [1])},
+        train=range(30),
+        test=[40],
+    )
+    clipped, kept = scale_graph(graph, "clipped")
+    blocks, _ = scale_graph(graph, "blocks")
+    assert clipped.features.to_dense()[40, :2].tolist() == [2, -2]
+    assert float(blocks.features.to_dense()[40, 0]) > 30
+    wanted = blocks.features.to_dense().clone()
+    wanted[:41, :2] = wanted[:41, :2].clamp(-2, 2)
+    assert torch.equal(clipped.features.to_dense(), wanted)
+    assert kept.groups is not None
+    assert suitable_scaling(graph.features, dated=True) == "clipped"

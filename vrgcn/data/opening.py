@@ -69,7 +69,8 @@ def _open(
                 verify_graph(folder)
             checksum = content_checksum(read_meta(folder))
             opened = load_graph(folder, memory=memory)
-        return Opened(opened, suitable_scaling(opened.features), None, checksum)
+        kind = suitable_scaling(opened.features, dated=opened.dated is not None)
+        return Opened(opened, kind, None, checksum)
     assert dataset is not None
     opened = load_dataset(dataset, data_root=data_root, verify=verify)
     return Opened(opened, find_dataset(dataset).scaling, _note(dataset, data_root))

@@ -24,7 +24,9 @@ from vrgcn.graph.graph import Graph
 from vrgcn.graph.mapped import Tell, zeros
 from vrgcn.graph.sparse import CSR, full_precision, in_blocks, is_dense, is_sparse, with_values
 
-KINDS = ("none", "standard", "row", "blocks")
+KINDS = ("none", "standard", "row", "blocks", "clipped")
+_BY_BLOCKS = ("blocks", "clipped")
+_MOST = 2.0  # deviations from the mean that a clipped number has at most
 _ROWS = 65_536  # at a time: no second table in memory on the way
 
 
@@ -32,10 +34,12 @@ _ROWS = 65_536  # at a time: no second table in memory on the way
 class Scaling:
     """kind: "none"; "standard", each column to mean 0 and deviation 1 over the training nodes;
         "row", each node's features divided by the sum of their absolute values; or "blocks",
-        dense columns as by "standard" and each block of sparse columns as by "row"
-    mean, deviation: (columns,), of "standard" and "blocks"
-    groups: (columns,) int64, of "blocks": columns of one number above 0 are a block that is scaled
-        row by row, 0 stands for the others
+        dense columns as by "standard" and each block of sparse columns as by "row"; "clipped", as
+        "blocks" with dense columns within two deviations: what was rare in training, and is common
+        later, cannot outweigh everything else
+    mean, deviation: (columns,), of "standard", "blocks" and "clipped"
+    groups: (columns,) int64, of "blocks" and "clipped": columns of one number above 0 are a block
+        that is scaled row by row, 0 stands for the others
     """
 
     kind: str = "none"
@@ -45,8 +49,8 @@ class Scaling:
 
     @staticmethod
     def fit(kind: str, features: Tensor, nodes: Tensor, hidden: Tensor | None = None) -> Scaling:
-        """Learn what "standard" and "blocks" need from the features (all nodes, columns) of some
-        nodes.
+        """Learn what "standard", "blocks" and "clipped" need from the features (all nodes, columns)
+        of some nodes.
 
         hidden: nodes that nothing may be learned from. A block of rows without any of `nodes` is
             scaled by all its other rows.
@@ -76,7 +80,7 @@ class Scaling:
                 raise InputError(f"scaling {kind!r} needs training nodes to learn from")
             columns = block.columns
             mean[columns], deviation[columns] = _moments(block.values, rows)
-        return Scaling(kind, mean, deviation, groups if kind == "blocks" else None)
+        return Scaling(kind, mean, deviation, groups if kind in _BY_BLOCKS else None)
 
     def apply(self, features: Tensor, file: Path | None = None) -> Tensor:
         """The scaled features, in a new tensor; dense ones in a memory-mapped file where one is
@@ -84,7 +88,7 @@ class Scaling:
         if self.kind == "none":
             return features
         self.check(features)
-        if in_blocks(features) or self.kind == "blocks":
+        if in_blocks(features) or self.kind in _BY_BLOCKS:
             return self._apply_to_blocks(Blocks.of(features))
         if is_sparse(features):
             return _rows_to_one_sparse(features)
@@ -114,6 +118,8 @@ class Scaling:
             y = x.to(full_precision(x.dtype))
             if self.mean is not None and self.deviation is not None:
                 y = (y - self.mean[block.columns]) / self.deviation[block.columns]
+            if self.kind == "clipped":
+                y = torch.where(own > 0, y, y.clamp(-_MOST, _MOST))
             if bool((own > 0).any()):
                 y = y / sums[start : start + len(x)].index_select(1, own)
             out[start : start + len(x)] = y
@@ -128,7 +134,7 @@ class Scaling:
                 f"the features of the graph are scaled already ({graph.scaling.kind}): give the "
                 "graph as it was before"
             )
-        if graph.derived is None or self.kind == "blocks" or not is_dense(graph.features):
+        if graph.derived is None or self.kind in _BY_BLOCKS or not is_dense(graph.features):
             return graph.with_features(self.apply(graph.features, file), self)
         features = graph.features
         self.check(features)
@@ -193,8 +199,13 @@ def scale_graph(graph: Graph, kind: str) -> tuple[Graph, Scaling]:
     return scaling.apply_to(graph), scaling
 
 
-def suitable_scaling(features: Tensor) -> str:
-    """The kind of scaling for features of which only the layout is known."""
+def suitable_scaling(features: Tensor, *, dated: bool = False) -> str:
+    """The kind of scaling for features of which only the layout is known.
+
+    dated: rows have a time of their own, so that later ones differ from those of training
+    """
+    if dated:
+        return "clipped"
     return "blocks" if in_blocks(features) else "row" if is_sparse(features) else "standard"
 
 

@@ -56,6 +56,7 @@ _GROUPS = "scaling.groups"
 _SCALED = {
     "standard": ("mean", "deviation"),
     "blocks": ("mean", "deviation", "groups"),
+    "clipped": ("mean", "deviation", "groups"),
 }
 
 Settings = dict[str, Any]

@@ -65,11 +65,12 @@ class Settings(CalibrationConfig, SmoothingConfig, GraphConfig):
 
     """Group graph."""
     spec: TargetSpec = field(default_factory=TargetSpec)
-    scaling: Literal["auto", "none", "standard", "row", "blocks"] = "auto"
+    scaling: Literal["auto", "none", "standard", "row", "blocks", "clipped"] = "auto"
     """Scaling of the features: standard gives columns mean 0 and deviation 1 on the training nodes,
     row makes each node's sum to 1, blocks is standard for dense columns and row for each block of
-    sparse ones. auto: as the paper does for the data set; for a graph from disk, standard for dense
-    and row for sparse features, blocks where there are both."""
+    sparse ones, clipped is blocks with dense columns within two deviations. auto: as the paper does
+    for the data set; for a graph from disk, standard for dense and row for sparse features, blocks
+    where there are both, and clipped for rows with a time of their own."""
     model: ModelConfig = field(default_factory=lambda: USUAL_MODEL)
     train: TrainConfig = field(default_factory=lambda: USUAL_TRAIN)
 
