@@ -288,7 +288,8 @@ def test_errors_list_plug_ins_and_a_broken_one_is_named_when_it_is_asked_for(
     save_graph(small_graph(), tmp_path / "graph")
     code, _, err = vrgcn("train", "graph", "--model", "wid", "--out", "run")
     assert code == 2
-    assert "'wid' is none of auto, gcn, graphsage, residual, mlp, lightgcn, broken, wide" in err
+    assert "'wid' is none of auto, gcn, graphsage, residual, mlp, lightgcn, labels, " in err
+    assert "trees-tables, broken, wide; did you mean wide?" in err
     assert "did you mean wide?" in err
     with refused():
         ModelConfig(model="wid")  # type: ignore[arg-type]
