@@ -184,7 +184,7 @@ def test_no_file_takes_the_place_of_descriptors_that_are_closed(tmp_path: Path) 
 def test_every_command_is_looked_at() -> None:
     printing = {name for name, command in COMMANDS.items() if command.options.only_prints is True}
     assert {name.partition(" ")[0] for name in WRITING} | printing | LONG == COMMANDS.keys()
-    assert printing == {"info", "datasets", "completion"}
+    assert printing == {"info", "datasets", "doctor", "completion"}
 
 
 @pytest.mark.parametrize("command", WRITING)
