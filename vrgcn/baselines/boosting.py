@@ -68,7 +68,7 @@ class Forest:
         return steps
 
     def rounds(self, count: int) -> Forest:
-        """The first rounds alone."""
+        """Only the first rounds."""
         return Forest.of((part[:count] for part in self.parts), self.start)
 
 

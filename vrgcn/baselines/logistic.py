@@ -41,7 +41,7 @@ _PROBES = 16  # random columns by which the size of P P X is estimated where it 
 
 
 class Logistic(Baseline):
-    """hops: how often neighbours are averaged; 0: a node's own features alone; form: of X"""
+    """hops: how often neighbours are averaged; 0: only a node's own features; form: of X"""
 
     kinds: ClassVar = {
         "in_features": POSITIVE,

@@ -26,8 +26,8 @@ class ExplainOptions(Options):
     of: str | None = None
     """Kind of the nodes, in a graph of several kinds. None: the kind that has labels."""
     out: Path | None = None
-    """File to write: .html (pictures and tables), .png, .svg or .pdf (the picture alone), .json
-    (all numbers). None: print tables only."""
+    """File to write: .html (pictures and tables), .png, .svg or .pdf (only the picture), .json (all
+    numbers). None: print tables only."""
     top: int = 10
     """Rows of each table."""
     most: int = 30

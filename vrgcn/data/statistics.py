@@ -56,9 +56,9 @@ class Statistics:
     median_degree, max_degree: neighbours of a node without itself
     self_loops, isolated: nodes with an edge to themselves; nodes with no other edge
     homophily: the share of edges, self-loops aside, that join nodes of the same class, among those
-        whose ends both have a known one; None where nodes have several classes, or numbers, or
+        whose ends both have a known one; None if nodes have several classes, or numbers, or
         none is known
-    numbers: of labels that are numbers; None where they are classes, or none is known
+    numbers: of labels that are numbers; None if they are classes, or none is known
     memory: bytes of what training holds, by name
     sparse: feature columns that are stored sparse beside dense ones
     """

@@ -21,7 +21,7 @@ def from_history(
 ) -> Tensor:
     """own h + P h̄, and R P̂ (h - h̄) as far as the estimator's two ways use it.
 
-    past: what `hop.pick` picks of h̄; None where nothing was sampled
+    past: what `hop.pick` picks of h̄; None if nothing was sampled
     average: (targets, width), P h̄ of the others
     """
     base = add_own(hop, h, average)

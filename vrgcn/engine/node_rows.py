@@ -48,7 +48,7 @@ class NodeRows(Protocol):
         the relation is one that all nodes have."""
 
     def averages(self, level: int, table: Tensor, relations: Sequence[str]) -> list[Tensor]:
-        """Averages over each relation, for the nodes that it reaches alone; edges of a node to
+        """Averages over each relation, only for the nodes that it reaches; edges of a node to
         itself count.
 
         table: (nodes of one kind, width), the kind that the relations come from

@@ -35,7 +35,7 @@ class FirstPass:
     received: by level, what the model propagated; answered: by level and relation, what it was told
     step: the number of this minibatch, for the ages of what is written
     size: over how many nodes the loss is a mean, and elsewhere, (nodes,) bool, those that other
-        processes visit in the same step; None where this is the only one
+        processes visit in the same step; None if this is the only one
     stop_after: end by PassEnded after so many different answers; what follows is not wanted, and
         the pass with dropout comes next
     """

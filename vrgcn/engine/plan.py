@@ -27,7 +27,7 @@ class Hop:
     own: (targets,) or one number, the weight of each target's own activation
     edges: (targets, sources) CSR, sampled entries of P (columns are places among the sources)
     scale: (targets,), R: own * h + R * (edges @ h) has the mean P h
-    history: (targets, nodes) CSR, the rows of P for the history average; None where not used
+    history: (targets, nodes) CSR, the rows of P for the history average; None if not used
     rows: (targets,) ascending, of a relation that only some nodes have: which nodes of the next
         level the targets are; None: all
 
@@ -108,7 +108,7 @@ class Back:
 
     rows: (batch, nodes) CSR, rows of Pᵀ = diag(right) Aᵀ diag(left) without its last factor, so
         that those of an unweighted graph need no weight per entry
-    left: (batch,), that factor: what a gradient is multiplied by before it is kept; None where all
+    left: (batch,), that factor: what a gradient is multiplied by before it is kept; None if all
         are 1; of a relation that only some nodes have, for the targets of its hop
     places: (rows,) ascending, of such a relation: which nodes of the minibatch `rows` are of; None:
         all

@@ -35,7 +35,7 @@ from vrgcn.graph.sparse import for_rows, is_dense, select_rows
 @dataclass(frozen=True, eq=False)
 class Setup:
     """graph: whose nodes these are, with their features
-    rule: where P comes from; P: the matrices by relation, None where there is one
+    rule: where P comes from; P: the matrices by relation, None if there is one
     training, evaluation: what the model asks for in each mode
     preprocess: whether minibatches answer level 0 from P X
     averages: P X by relation

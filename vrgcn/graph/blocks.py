@@ -82,7 +82,7 @@ class Blocks(Tensor):
             yield block.values.values() if block.sparse else block.values
 
     def sparse_columns(self) -> CSR | None:
-        """The columns of sparse blocks side by side, for all rows; None where there is none."""
+        """The columns of sparse blocks side by side, for all rows; None if there is none."""
         beside: CSR | None = None
         for block in self.blocks:
             if block.sparse:

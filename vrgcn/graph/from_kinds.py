@@ -173,7 +173,7 @@ def stack_features(kinds: Kinds, tables: Mapping[str, Tensor | int]) -> Tensor:
 
 
 def split_features(kinds: Kinds, features: Tensor) -> dict[str, Tensor | None]:
-    """The features of each kind, (nodes of the kind, its columns); None where it has none."""
+    """The features of each kind, (nodes of the kind, its columns); None if it has none."""
     features_of: dict[str, Tensor | None] = dict.fromkeys(kinds.names)
     for kind in kinds.names:
         rows, columns = kinds.range(kind), kinds.columns(kind)
@@ -249,7 +249,7 @@ def check_ends(
 def _column_names(
     tables: Mapping[str, Tensor | int], columns: Mapping[str, list[str]]
 ) -> list[str] | None:
-    """Names of the columns of all kinds, "user.age"; None where no kind names its own."""
+    """Names of the columns of all kinds, "user.age"; None if no kind names its own."""
     if not columns:
         return None
     titles: list[str] = []

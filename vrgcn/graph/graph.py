@@ -56,7 +56,7 @@ class Graph:
         or texts, (edges,) or (nodes,); see graph/kept.py.
 
     After construction: `adjacency` is the (nodes, nodes) CSR matrix A with A[u, v] the weight of
-    the edge v -> u, columns ascending, its `values` None where no weights were given; `labels` is
+    the edge v -> u, columns ascending, its `values` None if no weights were given; `labels` is
     int64 (nodes,), float (nodes, classes) or float64 (nodes,), of which `task` says which;
     `num_classes` is 0 for numbers; each split is a sorted int64 tensor of ids, empty where none
     was given; `scaling` is what was done to the features by `scale_graph`, None if nothing was;
@@ -78,7 +78,7 @@ class Graph:
     facts a row sees (graph/dated.py); None in every other graph.
 
     A graph whose nodes are split by time (`split_by_time`) has `visible`, the edges that training
-    sees; None where the split hides no edges of itself.
+    sees; None if the split hides no edges of itself.
 
     A graph whose edges are to be predicted (`split_pairs`) has `pairs`, its training, validation
     and test pairs; its adjacency has only the training pairs. Where the edges of all relations are

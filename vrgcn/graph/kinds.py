@@ -21,7 +21,7 @@ ONE = ""  # the kind of all nodes of a graph of one table, which has no name
 @dataclass(frozen=True)
 class Kinds:
     """sizes: how many nodes each kind has, in the order of the numbering
-    target: the kind whose nodes have labels; None where nothing has
+    target: the kind whose nodes have labels; None if nothing has
     widths: how many feature columns each kind has; a kind that is not there has none
     """
 

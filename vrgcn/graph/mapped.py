@@ -139,7 +139,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _system(process: int) -> tuple[Any, int]:
-    """process_madvise and a handle of the process, which is this one; None where there is none."""
+    """process_madvise and a handle of the process, which is this one; None if there is none."""
     call = getattr(_library(), "process_madvise", None)
     if call is None:
         return None, -1

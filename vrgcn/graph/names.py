@@ -86,7 +86,7 @@ class Names:
 
     def unique(self) -> pa.Array | None:
         """An id of each node that no other has: `nodes`, or where nodes are of several kinds texts
-        of the kind and the id; None where nodes have numbers alone."""
+        of the kind and the id; None if nodes have numbers alone."""
         if not self.kinds.named:
             return self.nodes
         parts = [

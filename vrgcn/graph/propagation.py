@@ -33,7 +33,7 @@ class Propagation:
     """P = diag(own) + diag(left) · adjacency · diag(right).
 
     own: (nodes,), or one number for all nodes: 0 for a mean of the others, 1 for P = I
-    left, right: (nodes,); None where all are 1
+    left, right: (nodes,); None if all are 1
     adjacency: (nodes, nodes) CSR, nothing on its diagonal, columns ascending
     dtype: of the entries of P
     spans: of a relation between two kinds, the ranges that its rows and its columns lie in: P is
@@ -58,7 +58,7 @@ class Propagation:
 
     def reached(self, nodes: Tensor) -> Tensor | None:
         """(rows,) ascending: the places among `nodes` of those whose rows are not zero, where P is
-        of a relation that only some have; None where all rows count."""
+        of a relation that only some have; None if all rows count."""
         if self.spans is None:
             return None
         some = self.degrees(nodes) > 0
@@ -172,7 +172,7 @@ class Sums(Protocol):
 
     @property
     def loops(self) -> Tensor | None:
-        """The diagonal; None where nothing is on it."""
+        """The diagonal; None if nothing is on it."""
 
 
 # The vectors `own`, `left` and `right` of a `Propagation`, in float64.
@@ -281,7 +281,7 @@ def both_directions(graph: Graph) -> Propagation:
 
 
 def of_relation(name: str, graph: Graph, relation: Relation) -> Propagation:
-    """The matrix of a rule for one relation of a graph: its edges alone, normalised by
+    """The matrix of a rule for one relation of a graph: only its edges, normalised by
     themselves."""
     edges = graph.only(relation)
     if name in RELATION_SIDES:
@@ -356,7 +356,7 @@ def with_neighbours(nodes: Tensor, *matrices: Propagation) -> Tensor:
 def without_loops(A: CSR) -> tuple[CSR, Tensor | None]:
     """The matrix without its diagonal, and the diagonal (nodes,) in float64.
 
-    The matrix itself and None where nothing is on the diagonal. Only a graph with self-loops is
+    The matrix itself and None if nothing is on the diagonal. Only a graph with self-loops is
     copied.
     """
     loops = torch.zeros(A.num_rows, dtype=torch.float64)

@@ -57,7 +57,7 @@ class Relation:
     triple: source kind, relation, target kind
     adjacency: (nodes, nodes) CSR over the numbering of all nodes; A[u, v] is the weight of the edge
         from v, of the source kind, to u, of the target kind
-    reverse_of: the name of the relation that this one reverses; None where it was given
+    reverse_of: the name of the relation that this one reverses; None if it was given
     undirected: every edge is there in both directions; such a relation has no reverse
     one_way: messages never go against the edges; such a relation has no reverse in any graph that
         is made of this one

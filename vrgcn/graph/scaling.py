@@ -288,7 +288,7 @@ _ATTRIBUTE = "trained_on"
 class TrainedOn:
     """scaling: what was done to the features first
     task: what the labels are, `Graph.task`
-    classes, features: the names of classes and feature columns; None where they have none
+    classes, features: the names of classes and feature columns; None if they have none
     own_matrix: whether the propagation was neither a name nor the model's own choice
     nodes: ids of the nodes, for models that have a row for each; None: their numbers
     """

@@ -38,9 +38,9 @@ class CSR:
 
     indptr: (rows + 1,) int64, where each row starts in `indices`
     indices: (entries,) int64, the column of each entry
-    values: (entries,) floating point; None where all are 1: less memory, and faster to read
+    values: (entries,) floating point; None if all are 1: less memory, and faster to read
     columns: how many columns the matrix has
-    scale: (rows,) a factor for each row; None where all are 1
+    scale: (rows,) a factor for each row; None if all are 1
     """
 
     indptr: Tensor
@@ -308,7 +308,7 @@ def stored(x: Tensor) -> list[Tensor]:
 
 
 def sparse_columns(x: Tensor) -> CSR | None:
-    """The columns that are stored sparse, side by side, for all rows; None where there is none."""
+    """The columns that are stored sparse, side by side, for all rows; None if there is none."""
     if in_blocks(x):
         return x.sparse_columns()
     return CSR.from_torch(x) if is_sparse(x) else None

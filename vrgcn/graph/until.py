@@ -107,7 +107,7 @@ def time_of(columns: Columns, owner: str, given: str | None, *, needed: bool) ->
     needed: refuse columns without any, or with several of which none is named; otherwise several
         dates of an edge are later than a moment if one is
 
-    None where there is none.
+    None if there is none.
     """
     if given is not None and given in columns:
         column = columns[given]
@@ -139,7 +139,7 @@ def short(owner: str) -> str:
 
 def nodes_until(graph: Graph, until: Until, given: str | None) -> Tensor | None:
     """(nodes,) bool: whether a node is there at a moment, by the columns of times that kinds keep.
-    Of several dates of a node the first counts; nodes without a date are there. None where no kind
+    Of several dates of a node the first counts; nodes without a date are there. None if no kind
     keeps a time."""
     known: Tensor | None = None
     for kind in graph.kinds.names:

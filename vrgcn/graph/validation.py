@@ -84,7 +84,7 @@ def check_features(features: Any) -> Tensor:
 
 
 def _check_blocks(x: Blocks) -> Tensor:
-    """Features in blocks: each as it would be alone, and all in places of their own."""
+    """Features in blocks: each checked by itself, and all in different columns."""
     rows, columns = x.shape
     if not rows or not columns:
         raise InputError(f"features are empty: shape {(rows, columns)}")
@@ -199,7 +199,7 @@ def check_labels(
 ) -> tuple[Tensor | None, int, str]:
     """The labels as the graph keeps them, the number of classes, and the task.
 
-    task: None where the labels' shape tells it: one class per node or several
+    task: None if the labels' shape tells it: one class per node or several
     """
     if task is not None:
         find_task(task).check_num_classes(num_classes)

@@ -38,7 +38,7 @@ class Average(SavedModel):
     """Several saved models that predict together.
 
     members: by name; weights: of each, above 0, their sum is 1
-    best: the folder of the best single model, for errors; None where nobody knows
+    best: the folder of the best single model, for errors; None if nobody knows
 
     `model` has the members' modules, so that they move to a device together.
     """

@@ -1,4 +1,4 @@
-"""The choice of a `Smoothing` on the validation nodes, from training labels alone."""
+"""The choice of a `Smoothing` on the validation nodes, from training labels only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Tried = tuple[float, float, bool]
 
 @dataclass(frozen=True)
 class ChosenSmoothing:
-    """smoothing: the best; None if the model alone is better, or if the graph is too large
+    """smoothing: the best; None if the model without it is better, or if the graph is too large
     val: validation score with it; alone: of the model alone
     reason: why nothing was tried; None if something was
     """

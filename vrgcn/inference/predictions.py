@@ -32,7 +32,7 @@ class Predictions:
     outputs: (rows, classes), exact, before the softmax; of numbers (rows, 1)
     names: of nodes; classes: their names, None for numbers
     task: as `Graph.task` names it
-    calibration: of the model, for prediction sets and intervals; None where it has none
+    calibration: of the model, for prediction sets and intervals; None if it has none
     """
 
     nodes: Tensor

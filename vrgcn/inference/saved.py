@@ -49,8 +49,8 @@ class SavedModel:
     propagation: the name of its propagation matrix; None: what a model of one's own says itself
     scaling: what is done to the features first
     multilabel: several classes per node (outputs above 0), or one (the largest)
-    classes: the classes' names, in the order of the outputs; None where they have none
-    features: the feature columns' names, in order; None where they have none
+    classes: the classes' names, in the order of the outputs; None if they have none
+    features: the feature columns' names, in order; None if they have none
     regression: one number per node, in the unit of the labels, in place of classes
     own_matrix: whether it was trained by a propagation that no name stands for, to be given again
     nodes: ids of the nodes that its node tables have rows of; None: their numbers

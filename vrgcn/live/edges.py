@@ -12,7 +12,7 @@ from vrgcn.graph.sparse import CSR
 from vrgcn.live.rows import EditableRows
 from vrgcn.live.slots import Slots, Undo
 
-# New weights by (row, column), that is by (target, source); None where the edge is gone.
+# New weights by (row, column), that is by (target, source); None if the edge is gone.
 EdgeEdits = dict[tuple[int, int], float | None]
 
 

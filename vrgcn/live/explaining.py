@@ -65,7 +65,7 @@ class Effects:
 class Explanation:
     """Why a node is predicted as it is.
 
-    predicted: the class; None where a number is predicted
+    predicted: the class; None if a number is predicted
     value: its probability, or the number
     edges: each edge of the node left out; neighbours: each neighbour with all of its edges;
     columns: each column of the node's own row, which then has the mean of the import

@@ -60,7 +60,7 @@ class IdIndex:
         return number if str(number) == str(value) and abs(number) < 2**63 else None
 
     def find(self, key: Id) -> int | None:
-        """The place of an id; None where there is none."""
+        """The place of an id; None if there is none."""
         if self._ids is None:
             return key if isinstance(key, int) and 0 <= key < self.count else None
         if self._numbers is not None:
@@ -104,7 +104,7 @@ class KindIds:
         return self.index.count - len(self.gone) + len(self.added)
 
     def slot(self, key: Id) -> int | None:
-        """The slot of a node that is there; None where it is not."""
+        """The slot of a node that is there; None if it is not."""
         if key in self.added:
             return self.added[key]
         if key in self.gone:

@@ -173,7 +173,7 @@ class Live:
 
     @property
     def classes(self) -> list[str] | None:
-        """Names of the classes; None where numbers are predicted."""
+        """Names of the classes; None if numbers are predicted."""
         if not find_task(self.saved.task).has_classes:
             return None
         width = self._world.state.outputs.shape[1]

@@ -148,7 +148,7 @@ class LiveMatrix:
         return self.out.rows.rows(nodes).indices.unique()
 
     def _vectors(self, nodes: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """own, left and right of some nodes; None where P has no such vector."""
+        """own, left and right of some nodes; None if P has no such vector."""
         if self.into is None or self.out is None or self.sides is None or self.edges is None:
             return None, None, None
         loops = self.edges.loops[nodes]

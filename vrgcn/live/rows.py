@@ -109,7 +109,7 @@ class EditableRows:
         return CSR(indptr, indices, values, self._total)
 
     def row(self, node: int) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-        """The columns of one row, ascending, and its weights; None where all are 1."""
+        """The columns of one row, ascending, and its weights; None if all are 1."""
         start, count = int(self._starts[node]), int(self._counts[node])
         end = self._base.num_entries
         if start >= end:
@@ -124,7 +124,7 @@ class EditableRows:
         return columns, None if values is None else values[part].numpy()
 
     def weight(self, node: int, column: int) -> float | None:
-        """One entry; None where there is none."""
+        """One entry; None if there is none."""
         columns, values = self.row(node)
         at = int(np.searchsorted(columns, column))
         if at == len(columns) or columns[at] != column:

@@ -119,7 +119,7 @@ def verified_description(folder: Path, saved: SavedModel) -> dict[str, Any]:
 def open_graph(
     folder: Path, saved: SavedModel, memory: Literal["ram", "disk"]
 ) -> tuple[Graph, recipe_file.Recipes | None]:
-    """The graph of the folder, and the recipes of its import; None where it has none."""
+    """The graph of the folder, and the recipes of its import; None if it has none."""
     graph = load_graph(folder / GRAPH, memory=memory)
     if isinstance(saved.model, PairModel):
         hidden = torch.from_numpy(np.array(map_array(folder / f"{HIDDEN}.npy", read_only=True)))

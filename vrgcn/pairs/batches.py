@@ -68,7 +68,7 @@ class _TermBatches(MiniBatches):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the present epoch: they depend on the seed and its number alone."""
+        """The terms of the present epoch: they depend only on the seed and its number."""
         epoch = self.position.epoch
         if self._drawn is None or self._drawn[0] != epoch:
             generator = self._generator(epoch, _TERMS)
@@ -147,7 +147,7 @@ class PairBatches(_TermBatches):
 class PairBatch(Batch):
     """A minibatch of terms, all of whose nodes are computed.
 
-    shared: the negatives of all of them; None where each has its own
+    shared: the negatives of all of them; None if each has its own
     """
 
     def __init__(

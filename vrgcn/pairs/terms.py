@@ -37,7 +37,7 @@ LOSSES: tuple[PairLoss, ...] = ("logistic", "bpr", "softmax")
 class Terms:
     """nodes: (terms, slots) the source, its partner, negatives
     labels: (terms,) of logistic, 1 for a true pair and 0 for a negative; None for other losses
-    weights: (terms,) of logistic; None where all are 1
+    weights: (terms,) of logistic; None if all are 1
     """
 
     nodes: Tensor

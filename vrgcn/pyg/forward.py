@@ -58,7 +58,7 @@ class Pass:
         return self.outputs(outputs)
 
     def tokens(self) -> tuple[Any, Any]:
-        """What stands for the edges and for their weights; None where they have none."""
+        """What stands for the edges and for their weights; None if they have none."""
         return Edges(), EdgeWeights() if None in self.propagate.schema.weighted else None
 
     def outputs(self, outputs: Any) -> Tensor:
@@ -89,7 +89,7 @@ class Pass:
                     vars(module)["forward"] = before
 
     def replacement(self, module: nn.Module) -> Callable[..., Any] | None:
-        """What a module's `forward` is replaced by; None where it stays."""
+        """What a module's `forward` is replaced by; None if it stays."""
         return partial(self.layer, module) if is_layer(module) else None
 
     def layer(self, layer: Any, *args: Any, **kwargs: Any) -> Tensor:

@@ -48,7 +48,7 @@ class Wires:
         return A if self.weighted or A.values is None else CSR(A.indptr, A.indices, None, A.columns)
 
     def spans(self, graph: Graph) -> tuple[range, range] | None:
-        """The nodes that receive and that send; None where all do both."""
+        """The nodes that receive and that send; None if all do both."""
         if self.relation is None:
             return None
         relation = graph.relations[self.relation]

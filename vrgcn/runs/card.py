@@ -118,7 +118,7 @@ def write_end(
     """Write the card of a run and, last, its result.json.
 
     config: its settings by name, as they are written to config.toml
-    error: standard error of the validation score; None where it is not known
+    error: standard error of the validation score; None if it is not known
     """
     sections = {
         "Scores": _scores(result, error),

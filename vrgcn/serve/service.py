@@ -72,7 +72,7 @@ class Service:
         without predictions only its neighbours.
 
         neighbours: how many of the most influential ones are named
-        kept: True to return None where anything has to be computed
+        kept: True to return None if anything has to be computed
         """
         if kept and self.live.saved.whole is not None:
             return None

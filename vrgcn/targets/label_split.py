@@ -42,8 +42,8 @@ def split_by_time(
     time_column: str | None = None,
     seed: int = 0,
 ) -> Graph:
-    """The same graph, its labelled nodes split by their time; training sees the edges alone that
-    are there by its end.
+    """The same graph, its labelled nodes split by their time; training sees only the edges that are
+    there by its end.
 
     train_until, val_until: the last moments of training and of validation, such as "2026-06" for
         the end of June; later nodes are for the test. Without the second, a tenth of the training

@@ -38,7 +38,7 @@ def without_columns(graph: Graph, relations: Iterable[str]) -> Tensor:
 def features_of_visible(
     graph: Graph, visible: Mapping[str, Tensor], hidden: Collection[str] = ()
 ) -> Tensor:
-    """The features, in which means over relations that lose edges know the visible ones alone.
+    """The features; means over relations that lose edges use only the visible ones.
 
     visible: (entries,) bool by relation
     hidden: columns whose means must not be known at all, such as the one that is predicted

@@ -198,7 +198,7 @@ def ranks_among(true: Tensor, false: Tensor) -> Ranks:
 def first_ranks(
     scorer: Scorer, edges: PredictedEdges, questions: Tensor, left_out: KnownEdges, k: int
 ) -> Ranks:
-    """`ranks` for scores that depend on the first k places alone: places behind them are given as
+    """`ranks` for scores that depend only on the first k places: places behind them are given as
     the k-th."""
     greater, equal = (torch.ones(len(questions), dtype=torch.int64) for _ in range(2))
     for chunk, scores, here, missing in _answered(scorer, edges, questions, left_out):

@@ -121,7 +121,7 @@ class MostFrequent:
 
 
 def value_rules(pairs: Pairs) -> dict[str, ValueScorer]:
-    """The simple rules of a predicted column, by name. They see training pairs alone."""
+    """The simple rules of a predicted column, by name. They see only training pairs."""
     assert pairs.target is not None
     source, target = pairs.kinds
     if source == target:

@@ -20,11 +20,11 @@ class Epoch:
     """One point of the curve.
 
     loss: mean training loss of the epoch's minibatches
-    val: validation score after it; None where it was not evaluated
+    val: validation score after it; None if it was not evaluated
     seconds: training time since the start, evaluation not counted
     age: mean age of the histories in steps; None without histories
     sampled, history_reads: neighbours computed anew, and read from the history, per visited node
-    staleness, gradient_staleness, gradient_noise: see training.monitor; None where not measured
+    staleness, gradient_staleness, gradient_noise: see training.monitor; None if not measured
     common_staleness, gradient_common_staleness: of the epoch's last minibatch, see
         training.common_move; None without such tables
     halo_age, halo_staleness: of several processes, mean age in steps of the copies that they keep

@@ -23,7 +23,7 @@ class Standing:
     kind: baseline, network or average
     val, error: validation score and its standard error
     epochs, planned: how many were trained, and how many it would have been; 0 where there are none
-    weight: in the average; gain: over the best baseline, None where there is none
+    weight: in the average; gain: over the best baseline, None if there is none
     settings: in words; of a network what it has else than trial 0, of a baseline what it is
     """
 

@@ -1,4 +1,4 @@
-"""A bounded search for models, on validation alone: baselines, networks, their average.
+"""A bounded search for models, by validation scores only: baselines, networks, their average.
 
 Baselines come first and have a part of the time. Then networks are trained in turn (turns.py):
 those that `vrgcn train` compares on the graph, in its settings, then a portfolio and settings that

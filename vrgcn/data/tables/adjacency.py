@@ -33,7 +33,7 @@ Float64s = NDArray[np.float64]
 
 
 class EdgeFile:
-    """Edges in a temporary file; memory holds counts alone, since there may be many relations.
+    """Edges in a temporary file; memory holds only counts, since there may be many relations.
 
     name: the file that the edges come from, for errors
     notes: remarks about the edges for the user

@@ -30,6 +30,6 @@ class Nothing:
 
 
 def no_neighbours(P: Propagation, targets: Tensor) -> Sample:
-    """The own edges alone."""
+    """Only the nodes' own edges."""
     empty = P.take(targets, targets.new_zeros(len(targets) + 1), targets[:0])
     return Sample(P.own_rows(targets), empty, torch.ones(len(targets), dtype=P.dtype))
