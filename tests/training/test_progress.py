@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from threading import Event
 
 import pytest
 
 from tests.runs.test_fit import graph, model
 from vrgcn import TrainConfig, fit
+from vrgcn.tasks.metrics import METRICS
 from vrgcn.training import progress as module
+from vrgcn.training.state import Epoch
 
 CONFIG = TrainConfig(epochs=3, batch_size=8)
 LINE = r"epoch \d  loss \d\.\d{4}  validation accuracy \d\.\d{4}  .*\d\.\d\d s"
@@ -161,3 +164,13 @@ def test_quick_work_is_not_told(capsys):
     with module.working("thinking", shown=False):
         pass
     assert capsys.readouterr() == ("", "")
+
+
+def test_trainings_that_take_turns_are_named_until_one_is_left(capsys):
+    shown = module.EpochProgress(9, METRICS["accuracy"], "gcn")
+    point = Epoch(1, 0.5, 0.75, 1.0, None, 0.0, 0.0)
+    with shown:
+        shown.epoch(point)
+        shown.alone()
+        shown.epoch(replace(point, epoch=2))
+    assert [line.split("  ")[0] for line in lines(capsys)] == ["gcn: epoch 1", "epoch 2"]

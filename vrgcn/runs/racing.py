@@ -298,5 +298,5 @@ class _Racing:
         used = [e.begun.trainer.clock.used for e in self.entrants if e.begun is not None]
         begun.trainer.clock.go_on(max(used))
         if begun.progress is not None:
-            begun.progress.name = ""
+            begun.progress.alone()
         return Raced(winner.candidate, winner.job, begun._replace(home=self.home))

@@ -203,6 +203,11 @@ class EpochProgress(Listener):
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
+    def alone(self) -> None:
+        """Leave the name out from now on: no other training takes turns any more."""
+        self.name = ""
+        self._begin(self.number)
+
     def step(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
 
