@@ -367,6 +367,10 @@ def test_a_saved_graph_knows_of_time(files: Path) -> None:
     save_graph(graph, "copy")
     copy = load_graph("copy")
     assert copy.dated == graph.dated
+    assert str(copy.dated) == (
+        "dnf, by its column date: each sees the last 1 and 5 of result, past_dnf, result_by_team "
+        "that were known by then"
+    )
     assert [part.one_way for part in copy.given.values()] == [True] * len(copy.relations)
 
 

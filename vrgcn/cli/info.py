@@ -60,6 +60,8 @@ def run(options: InfoOptions) -> None:
     if opened.graph.kinds.named:
         del lines["entries"]
         lines["edges"] = _edges_of_relations(opened.graph, counted)
+    if opened.graph.dated is not None:
+        lines["rows with a time"] = str(opened.graph.dated)
     width = max(map(len, lines))
     for heading, text in lines.items():
         print(f"{heading:<{width}}  {text}")

@@ -99,6 +99,14 @@ class Dated:
             "statistics of features know facts until the last training row",
         )
 
+    def __str__(self) -> str:
+        counts = sorted({count for path in self.paths for count in path.last.values()})
+        last = " and ".join(map(str, counts))
+        return (
+            f"{self.rows}, by its column {self.times[self.rows]}: each sees the last {last} of "
+            f"{', '.join(path.name for path in self.paths)} that were known by then"
+        )
+
     def moments(self, graph: Graph) -> Tensor:
         """(nodes,) float64: the time of each node."""
         found = torch.full((graph.num_nodes,), ALWAYS, dtype=torch.float64)
