@@ -112,7 +112,9 @@ def test_no_edge_leads_back_in_time_and_none_leaves_a_row(files: Path) -> None:
         assert bool((time[A.indices] <= time[A.row_of_entry]).all())
     assert edges(graph, "driver-driver-result") == {(f"d{1 + (n in '24')}", n) for n in "12345"}
     # Laps have no dates: they have those of the results that they name.
+    # They are of one moment with them, so that either may tell the other.
     assert edges(graph, "result-result-lap") == {("1", "1"), ("3", "2"), ("5", "3")}
+    assert edges(graph, "lap-result-result") == {("1", "1"), ("2", "3"), ("3", "5")}
     own = graph.kinds.range("lap")
     assert time[own.start : own.stop].tolist() == time[[4, 6, 8]].tolist()
 
@@ -262,6 +264,16 @@ def test_tables_without_ids_are_numbered(files: Path) -> None:
     assert edges(graph, "order-last-buys") == {("2", "1"), ("3", "2")}
 
 
+def test_lines_of_orders_name_products_by_the_column_of_their_ids(files: Path) -> None:
+    (files / "cars.csv").write_text("plate,power\np1,100\np2,200\n")
+    (files / "used.csv").write_text("result,plate,share\n1,p1,3\n3,p2,1\n3,p1,2\n")
+    graph, _ = imported(nodes=(*NODES, "car=cars.csv"), edges=(*EDGES, "result-with-car=used.csv"))
+    # An edge to a fact of several cars: no mean over all of its edges becomes a feature.
+    assert edges(graph, "car-with-result") == {("p1", "1"), ("p2", "3"), ("p1", "3")}
+    assert set(features(graph, "car")) == {"power"}
+    assert "result-last_by_car-dnf" not in graph.relations  # a result does not name one car
+
+
 def test_a_row_may_be_of_two_entities(files: Path) -> None:
     ratings = "user,item,time,stars\n1,1,2020-01-01,5\n1,2,2020-01-05,3\n2,1,2020-01-06,4\n"
     (files / "ratings.csv").write_text(ratings)
@@ -325,7 +337,22 @@ def test_facts_that_name_later_ones_are_left_out(files: Path) -> None:
         dated=("result.date", "pit.when"),
     )
     assert edges(graph, "result-in-pit") == {("3", "2"), ("4", "3")}
+    assert edges(graph, "pit-in-result") == {("1", "1"), ("2", "3")}
     assert "1 row left out that would lead back in time" in str(summary)
+
+
+def test_facts_may_name_facts_of_their_own_kind(files: Path) -> None:
+    lines = FILES["results.csv"].splitlines()
+    named = ["after", "2", "", "1", "2", "3"]
+    text = "\n".join(f"{line},{name}" for line, name in zip(lines, named, strict=True)) + "\n"
+    (files / "results.csv").write_text(text)
+    graph, _ = imported(
+        edges=(*EDGES, "result-after-result=results.csv"), target=("result-after-result.after",)
+    )
+    forward = {("2", "1"), ("1", "3"), ("2", "4"), ("3", "5")}
+    assert edges(graph, "result-after-result") == forward
+    # Results 1 and 2 are of one moment.
+    assert edges(graph, "result-rev_after-result") == {("1", "2")}
 
 
 def test_the_summary_says_what_rows_see(files: Path) -> None:

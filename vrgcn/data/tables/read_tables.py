@@ -30,7 +30,7 @@ from vrgcn.data.tables.sources import KindSource, OpenedTables, RelationSource
 from vrgcn.data.tables.telling import with_kinds
 from vrgcn.files.mistakes import InputError
 from vrgcn.graph.pairs import EDGES
-from vrgcn.graph.relations import relation_name
+from vrgcn.graph.relations import REVERSE, relation_name
 from vrgcn.tasks import DEFAULT
 
 Watch = Callable[[str, int], None]
@@ -78,7 +78,8 @@ class ReadRelation:
         file = self.source.file
         turned = isinstance(self.pairs, EdgesInTime) and self.pairs.turned
         ends = (file.target, file.source) if turned else (file.source, file.target)
-        return ends[0], self.name, ends[1]
+        same = self.one_way and not turned and file.source == file.target
+        return ends[0], f"{REVERSE}{self.name}" if same else self.name, ends[1]
 
 
 @dataclass(frozen=True)
@@ -198,35 +199,51 @@ def read_relations(
                 found.add(noted)
             read.append((each, own, means, kept))
     found.raise_if_any()
-    directed = source.named or source.spec.directed
-    relations: list[ReadRelation] = []
-    recipes: dict[str, ImportRecipe] = {}
     degrees = Degrees(np.zeros(total, np.int64), np.zeros(total, np.int64))
-    written = 0
     times = source.times
     node_time = np.empty(0) if times is None else node_times(times, kinds)
+    relations: list[ReadRelation] = []
+    recipes: dict[str, ImportRecipe] = {}
+    second: list[ReadRelation] = []  # of tables whose edges lead both ways, after all others
+    written = 0
     for each, pairs, means, kept in read:
         made = []
-        for name, given_pairs in pairs.items():
-            one_way = times is not None and times.concerns(each.file)
-            own_pairs = EdgesInTime(given_pairs, node_time) if one_way else given_pairs
-            adjacency = write_adjacency(own_pairs, directed)
-            degrees.add(adjacency)
-            if source.named:
-                adjacency = adjacency.without_degrees()
+        for name, given in pairs.items():
+            ways: Sequence[EdgeFile] = [given]
+            if times is not None and times.concerns(each.file):
+                ways = EdgesInTime.ways(given, node_time, number + len(second))
             features = None if means is None else means.finish(name)
-            relation = ReadRelation(
-                *(each, name, own_pairs, adjacency, features),
-                one_way=one_way,
-            )
+            *other, relation = [
+                _written(source, each, name, way, features, degrees) for way in ways
+            ]
+            second += other
             if kept is not None:
-                places = kept.write(name, relation_name(relation.triple), adjacency, written)
+                places = kept.write(
+                    name, relation_name(relation.triple), relation.adjacency, written
+                )
                 relation = replace(relation, kept=places)
                 written += len(places)
             made.append(relation)
         relations += made
         recipes[each.file.owner] = each.recipe or _edge_recipe(each, made, means)
-    return relations, recipes, degrees
+    return [*relations, *second], recipes, degrees
+
+
+def _written(
+    source: OpenedTables,
+    relation: RelationSource,
+    name: str,
+    pairs: EdgeFile,
+    means: tuple[NodeMeans, NodeMeans] | None,
+    degrees: Degrees,
+) -> ReadRelation:
+    """Write the matrix of a relation, and count its edges."""
+    adjacency = write_adjacency(pairs, source.named or source.spec.directed)
+    degrees.add(adjacency)
+    if source.named:
+        adjacency = adjacency.without_degrees()
+    one_way = isinstance(pairs, EdgesInTime)
+    return ReadRelation(relation, name, pairs, adjacency, means, one_way=one_way)
 
 
 def _names(relation: RelationSource, on_rows: Watch) -> list[str]:

@@ -135,6 +135,8 @@ class Roles:
         if kind is not None:
             table = NumberedRows(table) if self._is_numbered(kind) else table
             spec = self._with_ends(spec, file, kind, table)
+        elif self._spec.task_rows is not None:
+            spec = self._with_id_columns(spec, file, table)
         columns = edge_columns(table, spec, (file.source, file.target), column)
         return RelationSource(file, spec, table, columns, (), recipe, own=kind is not None)
 
@@ -159,13 +161,24 @@ class Roles:
         end, other = ("source", "target") if file.source == kind else ("target", "source")
         ends: dict[str, Any] = {end: getattr(spec, end) or self._id_column(kind, table)}
         named = file.target if file.source == kind else file.source
-        if kind in self._spec.dates and getattr(spec, other) is None:
+        if self._spec.task_rows is not None and getattr(spec, other) is None:
             free = [column for column in table.columns if column not in ("id", ends[end])]
             id_column = self._id_column(named, self._tables.get(("nodes", named)))
             called = [column for column in free if is_called(column, named)]
             called = called or [column for column in free if column == id_column]
             ends |= {other: called[0]} if len(called) == 1 else {}
         return replace(spec, **ends)
+
+    def _with_id_columns(self, spec: ImportSpec, file: RelationFile, table: Table) -> ImportSpec:
+        """Return the settings in which columns of edges that are called as the ids of a kind are
+        its ends, if none is called as the kind."""
+        ends: dict[str, Any] = {}
+        for end, kind in (("source", file.source), ("target", file.target)):
+            column = self._id_column(kind, self._tables.get(("nodes", kind)))
+            called = any(name == end or is_called(name, kind) for name in table.columns)
+            if getattr(spec, end) is None and not called and column in table.columns:
+                ends[end] = column
+        return replace(spec, **ends) if len(set(ends.values())) == len(ends) else spec
 
     def _id_column(self, kind: str, table: Table | None) -> str:
         if table is None:
@@ -176,10 +189,11 @@ class Roles:
         return given or ("id" if "id" in table.columns else table.columns[0])
 
     def _is_numbered(self, kind: str) -> bool:
-        """True if the rows of a dated table have no ids: its first column names something else."""
+        """True if the rows of a table of facts have no ids: its first column is their date or names
+        another kind."""
         date, task = self._spec.dates.get(kind), self._spec.task_rows
         table = self._tables.get(("nodes", kind))
-        if date is None or task is None or table is None or kind in self._spec.schema.rows:
+        if task is None or table is None or kind in self._spec.schema.rows:
             return False
         if self._narrowing.of_kind(kind).id is not None or "id" in table.columns:
             return kind == task.past
@@ -188,7 +202,8 @@ class Roles:
         first = table.columns[0]
         others = [other for other in self._spec.schema.kinds if other != kind]
         called = any(is_called(first, other) for other in others)
-        return first == date.column or (called and not is_called(first, kind))
+        dated = date is not None and first == date.column
+        return dated or (called and not is_called(first, kind))
 
     def _read_times(self, relations: Sequence[RelationSource]) -> Times | None:
         """Read when the rows of dated tables became known, and how the task's rows are split."""

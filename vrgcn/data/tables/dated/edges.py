@@ -1,8 +1,8 @@
 """Edges between dated kinds: each leads from what was known earlier to what became known later.
 
 A relation with a dated end is one-way. A fact names entities, so that its edges are turned: from
-the entity to the fact. Between two dated kinds the direction is the one that keeps more edges; the
-others would lead back in time and are left out.
+the entity to the fact. Between two dated kinds each direction that some edge can have is a relation
+of its own: facts of one moment, such as an order and its lines, tell each other.
 """
 
 from __future__ import annotations
@@ -22,22 +22,35 @@ if TYPE_CHECKING:
 
 
 class EdgesInTime(EdgeFile):
-    """The edges of a file that lead forward in time; see `EdgeFile`.
+    """The edges of a file that lead forward in time, in one direction; see `EdgeFile`.
 
     turned: they lead from the targets in the file to its sources
-    late: edges that are left out
+    late: edges that would lead back in time in this direction
+    number: of the relation; None for that of the file, which is then removed with the relation
     """
 
-    def __init__(self, pairs: EdgeFile, time: Float64s) -> None:
+    def __init__(
+        self, pairs: EdgeFile, time: Float64s, turned: bool, number: int | None = None
+    ) -> None:
         vars(self).update(vars(pairs))
-        self._time = time
-        counts = dict.fromkeys((True, False), 0)
-        for chunk in pairs.chunks():
-            for turned in counts:
-                counts[turned] += int(self._forward(*chunk[:2], turned).sum())
-        self.turned = counts[True] >= counts[False]
-        self.late = self.rows - counts[self.turned]
-        self.rows = counts[self.turned]
+        self._time, self.turned = time, turned
+        self._second = number is not None
+        self.number = pairs.number if number is None else number
+        forward = (self._forward(*chunk[:2], turned) for chunk in pairs.chunks())
+        self.rows = sum(int(each.sum()) for each in forward)
+        self.late = pairs.rows - self.rows
+
+    @staticmethod
+    def ways(pairs: EdgeFile, time: Float64s, number: int) -> list[EdgesInTime]:
+        """The directions in which edges lead forward in time: both among facts of one moment. A
+        second one comes first, and is relation `number`."""
+        turned = EdgesInTime(pairs, time, True)
+        given = EdgesInTime(pairs, time, False, number if turned.rows else None)
+        return [given, turned] if given.rows and turned.rows else [given if given.rows else turned]
+
+    def remove(self) -> None:
+        if not self._second:
+            super().remove()
 
     def _forward(self, source: Int64s, target: Int64s, turned: bool) -> NDArray[np.bool_]:
         first, then = (target, source) if turned else (source, target)
