@@ -2,6 +2,9 @@
 
     .venv/bin/python -m lab.studies.fb15k237 --ways rows messages --seeds 3
 
+`--graph sparse` is a tenth of its triples, two for each entity, `taxonomy` a generated graph like
+WordNet's (taxonomy.py).
+
 Ways: `rows` are learned rows with DistMult, without messages; `messages` the same with a relational
 GraphSAGE layer over them; `frequent targets` and `other relations` are the simple rules. The epoch
 is chosen by validation MRR. `--validate` prints validation scores alone, for choosing settings.
@@ -16,14 +19,17 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from lab.studies.taxonomy import taxonomy
 from vrgcn.data import root_folder
 from vrgcn.graph.graph import Graph
 from vrgcn.inference.predict import predict
@@ -47,20 +53,35 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def fb15k237(folder: Path) -> Graph:
-    """The graph with its official split; nodes and relations have the numbers of the files."""
+def fb15k237(share: float = 1.0) -> Graph:
+    """The graph with its official split; nodes and relations have the numbers of the files.
+
+    share: of the triples that are kept, drawn at random: of few triples little is said of each
+        entity
+    """
+    folder = root_folder(None) / "fb15k237"
     table = pq.read_table(folder / "edges.parquet")
+    if share < 1:
+        table = table.filter(np.random.default_rng(0).random(len(table)) < share)
     source, relation, target = (
         torch.from_numpy(table[name].to_numpy().copy()) for name in ("src", "rel", "dst")
     )
     split = table["split"].to_numpy()
     nodes = pq.read_metadata(folder / "nodes.parquet").num_rows
     edges, columns = {}, {}
-    for number in range(int(relation.max()) + 1):
+    for number in relation.unique().tolist():
         own, triple = relation == number, ("entity", f"r{number}", "entity")
         edges[triple] = torch.stack([source[own], target[own]])
         columns[triple] = {"split": split[own.numpy()]}
     return Graph.from_kinds({"entity": nodes}, edges, edge_columns=columns)
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "fb15k237": fb15k237,
+    "sparse": lambda: fb15k237(0.1),
+    "taxonomy": lambda: taxonomy(6_000),
+    "large taxonomy": lambda: taxonomy(40_000),
+}
 
 
 class KnowsHeldOut(QuerySource):
@@ -115,6 +136,7 @@ def line(title: str, runs: list[dict[str, Any]], split: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graph", choices=GRAPHS, default="fb15k237")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["rows", "messages"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--settings", type=json.loads, default={}, help="as JSON, by name")
@@ -122,7 +144,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON file of all runs")
     options = parser.parse_args()
     splits = ["val"] if options.validate else ["val", "test"]
-    graph = split_triples(fb15k237(root_folder(None) / "fb15k237"))
+    graph = split_triples(GRAPHS[options.graph]())
     assert graph.triples is not None
     print(graph, flush=True)
     for title, rule in simple_rules(graph.triples).items():

@@ -41,6 +41,9 @@ class PairConfig(Component):
     temperature: float | None = declared(None, of=("links", "relations"), compared=True)
     """Divisor of the scores in the loss of pairs. None: 0.1 for the decoder cosine; for lift, a
     value from the training pairs; 1 for others."""
+    cube_penalty: float = declared(0.0, of=("relations",))
+    """Weight of the cubes |x|³ of the embeddings of both nodes and of the weights of the relation
+    in the loss of each triple (N3): it keeps learned rows small where little is known of them."""
     pair_batches: Literal["auto", "nodes", "pairs"] = declared("auto", of=("links", "values"))
     """Minibatches for pairs. nodes: each node is visited once in an epoch, and its partners are
     read from a table; fast, with any estimator. pairs: all nodes of some pairs are computed; the
@@ -50,6 +53,7 @@ class PairConfig(Component):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least(1, negatives=self.negatives)
+        at_least(0, cube_penalty=self.cube_penalty)
         positive(temperature=self.temperature)
         if not 0 < self.held_share < 1:
             raise InputError(f"held_share must be between 0 and 1, not {self.held_share}")

@@ -29,6 +29,7 @@ from vrgcn.files.setting_names import setting
 
 _DEVIATION = 0.1  # of the first weights of several relations
 _DENSE = 32  # scores of a matrix product that take as long as one whose rows are gathered
+_TINY = 1e-20  # keeps the gradient of a length of 0 finite
 _NUMBERS = 1 << 23  # numbers of a hidden layer that are held at a time: 32 MB
 
 
@@ -70,6 +71,10 @@ class Decoder(nn.Module):
         """(sources, width) what takes the place of the sources (sources, width) if one of several
         relations is asked for, of each (sources,)."""
         return one
+
+    def cubes(self, z: Tensor) -> Tensor:
+        """(rows,) the sums of |x|³ of embeddings, or of weights of relations, (rows, width)."""
+        return z.abs().pow(3).sum(-1)
 
     def against(self, one: Tensor, others: Tensor) -> Tensor:
         """(sources, targets) scores of all sources (sources, width) with all targets (targets,
@@ -186,6 +191,11 @@ class ComplEx(DistMult):
                 f"imaginary parts: {setting('embedding', width)} is odd"
             )
         super().__init__(width, directed, relations)
+
+    def cubes(self, z: Tensor) -> Tensor:
+        """The same of the lengths of complex numbers."""
+        a, b = z.chunk(2, -1)
+        return (a.square() + b.square() + _TINY).pow(1.5).sum(-1)
 
     def times(self, one: Tensor, weight: Tensor) -> Tensor:
         """(..., width) the product of complex numbers, real parts in the first half."""

@@ -39,6 +39,7 @@ class Relations(EdgeTarget):
             config.negatives,
             config.negative_sampling,
             temperature=1.0 if config.temperature is None else config.temperature,
+            cube_penalty=config.cube_penalty,
         )
         self.name = f"{RELATIONS}, {self.loss_name}"
 

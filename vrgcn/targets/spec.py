@@ -170,19 +170,30 @@ _RELATIONS: dict[str, Any] = {
     "model": "graphsage",
     "layers": 0,
     "embedding": 128,
-    "dropout": 0.3,
     "layer_norm": False,
-    "decoder": "distmult",
     "negatives": 1000,
     "epochs": 60,
 }
+# Rows that nothing but the penalty holds back learn at a high rate; networks of messages do not.
+_OF_ROWS: dict[str, Any] = {
+    "decoder": "complex",
+    "dropout": 0.0,
+    "cube_penalty": 0.1,
+    "learning_rate": 0.03,
+}
+_OF_MESSAGES: dict[str, Any] = {"decoder": "distmult", "dropout": 0.3}
 
 
 def with_usual(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name, with those that are usual for what they predict."""
     kind = kind_of(values.get("predict"))
-    usual = {"labels": {}, "values": _VALUES, "relations": _RELATIONS}
+    usual = {"labels": {}, "values": _VALUES, "relations": _of_relations(values)}
     return {**(_of_links(values) if kind == "links" else usual[kind]), **values}
+
+
+def _of_relations(values: Mapping[str, Any]) -> dict[str, Any]:
+    rows = not values.get("layers") and values.get("decoder") != "mlp"
+    return _RELATIONS | (_OF_ROWS if rows else _OF_MESSAGES)
 
 
 def _of_links(values: Mapping[str, Any]) -> dict[str, Any]:

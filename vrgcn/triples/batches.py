@@ -117,7 +117,16 @@ class QueryBatch(Batch):
         query = decoder.query(z[0], asked.directions.to(outputs.device))
         true = decoder(query[asked.rows.to(outputs.device)], z[1])
         scores = decoder.against(query, outputs[self._places(asked.candidates)])
-        return self._queries.losses(asked, true, scores)
+        losses = self._queries.losses(asked, true, scores)
+        weight = self._queries.cube_penalty
+        if not weight:
+            return losses
+        rows = asked.rows.to(outputs.device)
+        cubes = decoder.cubes(z[0])[rows] + decoder.cubes(z[1])
+        if isinstance(decoder.weight, Tensor):
+            of_relations = decoder.cubes(decoder.weight)
+            cubes = cubes + of_relations[asked.directions.to(outputs.device)][rows]
+        return losses + weight * cubes
 
     def counted(self, losses: Tensor) -> Tensor:
         return losses.sum() * self._batches.scored

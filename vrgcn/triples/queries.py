@@ -83,6 +83,7 @@ class QuerySource:
     sampling: how they are drawn; degree: by the number of training triples to the power 0.75, with
         replacement; uniform and shared: each node equally likely, without
     temperature: scores are divided by it
+    cube_penalty: weight of the sums of cubes of embeddings (`Decoder.cubes`), see batches.py
     """
 
     def __init__(
@@ -92,8 +93,10 @@ class QuerySource:
         negatives: int,
         sampling: Sampling = "uniform",
         temperature: float = 1.0,
+        cube_penalty: float = 0.0,
     ) -> None:
         self.triples = triples
+        self.cube_penalty = cube_penalty
         self.loss = loss
         self.temperature = temperature
         self.negatives = min(negatives, triples.num_nodes)

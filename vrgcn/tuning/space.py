@@ -143,18 +143,19 @@ PAIR_PORTFOLIO: tuple[dict[str, Any], ...] = (
 TRIPLE_SPACE: dict[str, Choice | Range] = {
     "embedding": Choice((64, 128, 256)),
     "dropout": Range(0.0, 0.5),
-    "learning_rate": Range(1e-3, 5e-2, log=True),
+    "learning_rate": Range(3e-3, 3e-1, log=True),
+    "cube_penalty": Choice((0.0, 0.01, 0.03, 0.1, 0.3)),
     "decoder": Choice(("distmult", "complex")),
     "loss": Choice(("softmax", "logistic")),
     "negatives": Choice((250, 1000, 4000)),
 }
 TRIPLE_PORTFOLIO: tuple[dict[str, Any], ...] = (
-    # For relations that are not symmetric.
-    {"decoder": "complex"},
+    # For graphs that say little of each entity.
+    {"cube_penalty": 0.3},
+    # For relations that are symmetric, and for many triples of each entity.
+    {"decoder": "distmult", "dropout": 0.3, "cube_penalty": 0.0, "learning_rate": 0.01},
     # For many entities.
-    {"embedding": 256, "dropout": 0.5},
-    # Fewer steps to a score, where time is short.
-    {"learning_rate": 0.03},
+    {"embedding": 256},
 )
 # Models without tables of their own rows beside features, or without neighbours.
 _ROWLESS = {"mlp": ("learned_rows", "neighbour_labels"), "lightgcn": ("node_embeddings",)}
