@@ -131,12 +131,13 @@ class _Training(Listener):
         self.trial.set_user_attr(COST, cost)
         self.own = next(course for course in session.courses() if course.number == number)
         self.epochs = settings.train.epochs
-        left, share = session.left, share_of(session)
+        beside = session.predicted(0.0, 0)  # what a part of a trial takes beside its steps
+        left, share = session.left - beside, share_of(session)
         if not self.own.curve:
             # A trial that is not judged says little.
             takes = session.predicted(cost, math.ceil(session.halving.first / self.own.cost))
-            if takes > left:
-                there = f"and {seconds_text(max(left, 0.0))} are left"
+            if takes > left + beside:
+                there = f"and {seconds_text(max(left + beside, 0.0))} are left"
                 return "paused", f"to be judged takes about {seconds_text(takes)}, {there}", None
         folder = session.trial_folder(number)
         limit = seconds_used(folder / CHECKPOINTS) + max(0.001, min(left, share))
