@@ -53,13 +53,14 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def fb15k237(share: float = 1.0) -> Graph:
+def fb15k237(folder: Path | None = None, share: float = 1.0) -> Graph:
     """The graph with its official split; nodes and relations have the numbers of the files.
 
+    folder: of the files; None: the one of raw files
     share: of the triples that are kept, drawn at random: of few triples little is said of each
         entity
     """
-    folder = root_folder(None) / "fb15k237"
+    folder = folder or root_folder(None) / "fb15k237"
     table = pq.read_table(folder / "edges.parquet")
     if share < 1:
         table = table.filter(np.random.default_rng(0).random(len(table)) < share)
@@ -78,7 +79,7 @@ def fb15k237(share: float = 1.0) -> Graph:
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
     "fb15k237": fb15k237,
-    "sparse": lambda: fb15k237(0.1),
+    "sparse": lambda: fb15k237(share=0.1),
     "taxonomy": lambda: taxonomy(6_000),
     "large taxonomy": lambda: taxonomy(40_000),
 }

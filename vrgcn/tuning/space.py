@@ -151,7 +151,7 @@ TRIPLE_SPACE: dict[str, Choice | Range] = {
 }
 TRIPLE_PORTFOLIO: tuple[dict[str, Any], ...] = (
     # For graphs that say little of each entity.
-    {"cube_penalty": 0.3},
+    {"decoder": "complex", "dropout": 0.0, "cube_penalty": 0.3, "learning_rate": 0.03},
     # For relations that are symmetric, and for many triples of each entity.
     {"decoder": "distmult", "dropout": 0.3, "cube_penalty": 0.0, "learning_rate": 0.01},
     # For many entities.
