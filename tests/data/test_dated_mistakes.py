@@ -11,6 +11,7 @@ import pytest
 
 from tests.data.test_dated_import import FILES, NODES, ROWS, files, imported
 from tests.messages import refused
+from vrgcn import Graph
 
 __all__ = ["files"]  # the fixture
 
@@ -38,7 +39,9 @@ OPTIONS: dict[str, Mapping[str, object]] = {
     "rows without a kind": {"rows": ("dnf.csv",)},
     "rows of a kind that is not there": {"rows": ("pilot=dnf.csv",), "known_after": None},
     "rows of a misspelt kind": {"rows": ("drivr=dnf.csv",)},
-    "rows called as a kind": {"rows": ("driver=results.csv",), "nodes": (*NODES, "results=x.csv")},
+    "rows called as a kind": {"rows": ("driver=x.csv",), "nodes": (*NODES, "x=drivers.csv")},
+    "facts that are the rows": {"nodes": (*NODES, "fact=dnf.csv")},
+    "edges that are the rows": {"edges": (*ROWS["edges"], "driver-in-team=dnf.csv")},
     "two tables of rows": {"rows": ("driver=dnf.csv", "team=other.csv")},
     "rows without times": {"at": None},
     "a time that is not there": {"at": "day"},
@@ -82,6 +85,7 @@ TABLES: dict[str, Mapping[str, str]] = {
     "a row of an entity that is not there": {"dnf.csv": ROWS_FILE.replace("d2,2020", "d9,2020")},
     "a fact of an entity that is not there": {"results.csv": RESULTS.replace("4,d2", "4,d7")},
     "a row in two splits": {"dnf.csv": ROWS_FILE + "d1,2020-01-10,1,test\n"},
+    "no fact with a date": {"results.csv": GERMAN.sub("", RESULTS)},
     "no split": {"dnf.csv": re.sub(r",\w+\n", "\n", ROWS_FILE)},
     "a split that is none": {"dnf.csv": ROWS_FILE.replace(",val", ",later")},
     "no row for training": {"dnf.csv": ROWS_FILE.replace(",train", ",val")},
@@ -135,6 +139,18 @@ NOTED: dict[str, tuple[dict[str, str], str]] = {
         "2020-02-01: training sees facts that are later than those",
     ),
 }
+
+
+def test_rows_of_a_frame_that_is_a_table_of_facts_too_are_refused() -> None:
+    rows = pd.DataFrame({"driver": ["a", "b"], "at": ["2020-01-01", "2020-01-02"], "won": [0, 1]})
+    with refused():
+        Graph.from_tables(
+            {"race": rows},
+            {("race", "of", "driver"): rows},
+            dated={"race": "at"},
+            rows=("driver", rows, "at"),
+            label="won",
+        )
 
 
 def test_facts_that_are_not_said_to_be_dated_are_refused(files: Path) -> None:

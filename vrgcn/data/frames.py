@@ -75,6 +75,12 @@ def graph_from_tables(
     """See `Graph.from_tables`."""
     tables: dict[str, Table] = {}
     if options.get("rows") is not None:
+        if any(options["rows"][1] is frame for frame in (*nodes.values(), *edges.values())):
+            raise InputError(
+                "rows= has a DataFrame that nodes= or edges= has too, so that a row would see "
+                "itself, and its target; leave it out there: with known_after= targets of earlier "
+                "rows are facts"
+            )
         options |= _rows_of(*options["rows"], tables=tables)
     if isinstance(options.get("dated"), Mapping):
         options["dated"] = [f"{kind}.{column}" for kind, column in options["dated"].items()]

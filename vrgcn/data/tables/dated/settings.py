@@ -185,6 +185,15 @@ def with_rows(task: TaskRows | None, nodes: Any, edges: Any) -> tuple[Any, Any]:
     if task is None:
         return nodes, edges
     kinds, relations = files_of("nodes", nodes), files_of("edges", edges)
+    for name, files in (("nodes", kinds), ("edges", relations)):
+        for owner, paths in files.items():
+            if task.path in paths:
+                raise InputError(
+                    f"{setting(name, f'{owner}={task.path}')}: {setting('rows')} names the same "
+                    "table, so that a row would see itself, and its target; leave it out of "
+                    f"{setting(name)}: with {setting('known_after', '1d')} targets of earlier rows "
+                    "are facts"
+                )
     # A kind without a table is one of the ids that rows name; past targets are its facts.
     known = {*kinds, *(title.split("-")[end] for title in relations for end in (0, -1))} - {""}
     if task.kind in known:

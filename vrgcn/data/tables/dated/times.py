@@ -287,7 +287,9 @@ class ReadingTimes:
         facts = [values for kind, values in self._times.values.items() if kind not in own]
         if not facts:
             return
-        last = max(np.nanmax(each, initial=ALWAYS) for each in facts)
+        last = max(float(np.nan_to_num(each, nan=ALWAYS).max(initial=ALWAYS)) for each in facts)
+        if last == ALWAYS:
+            return
         late = int((at > last).sum())
         if late:
             self._times.notes.append(
