@@ -8,7 +8,8 @@ Ours is the network of `vrgcn train --model graphsage`, whose other settings dep
 The peers are PyG's GCN and GraphSAGE with skip
 connections and norm, on the whole graph (`pyg_residual.py`), as wide and as deep, each at three
 learning rates, of which the soonest counts. The same networks trained by ours, at the same rates,
-tell what is due to the network. Split, features and score are the same. Preparations
+tell what is due to the network and to centred features, which PyG's layers do not have. Split,
+features and score are the same. Preparations
 (P X and the choice of the estimator, of PyG's the adjacency) and steps are counted on both sides,
 evaluations on neither. Every (graph, method, rate, split) is a line of the file; what is there is
 not run again.
@@ -42,7 +43,7 @@ from vrgcn.runs.settings import Settings
 from vrgcn.tasks.config import LossConfig
 from vrgcn.training.config import TrainConfig
 
-RACED = ("tolokers", "blogcatalog_attributed", "amazon_computers")
+RACED = ("tolokers", "blogcatalog_attributed", "amazon_computers", "facebook100")
 PEERS: dict[str, Layer] = {"PyG GCN": "GCN", "PyG GraphSAGE": "GraphSAGE"}
 RATES = (0.003, 0.01, 0.03)
 PARTS = 4  # evaluations in one of our epochs
