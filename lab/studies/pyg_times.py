@@ -201,8 +201,9 @@ def part(records: Sequence[Record]) -> str:
 LayerNorm, as wide and as deep, on the whole graph with PyG's layers on an adjacency in PyTorch's
 CSR, at the best of three learning rates; `vrgcn GCN` and `vrgcn GraphSAGE` are these same networks
 trained by `two-way`, at the same rates. They centre sparse features in their first layer
-([the start](../ideas/two-way.md#the-start)), which PyG's do not. The target is the lower of the two best validation scores
-less half a point. Preparations and steps count on both sides, evaluations on neither."""
+([the start](../ideas/two-way.md#the-start)), which PyG's do not. The target is the lower of the two
+best validation scores less half a point. Preparations and steps count on both sides, evaluations on
+neither."""
 
 
 def publish(records: Sequence[Record], root: Path = ROOT) -> None:
