@@ -39,7 +39,7 @@ OPTIONS: dict[str, Mapping[str, object]] = {
     "rows without a kind": {"rows": ("dnf.csv",)},
     "rows of a kind that is not there": {"rows": ("pilot=dnf.csv",), "known_after": None},
     "rows of a misspelt kind": {"rows": ("drivr=dnf.csv",)},
-    "rows called as a kind": {"rows": ("driver=x.csv",), "nodes": (*NODES, "x=drivers.csv")},
+    "rows called as a kind": {"rows": ("driver=team.csv",)},
     "facts that are the rows": {"nodes": (*NODES, "fact=dnf.csv")},
     "edges that are the rows": {"edges": (*ROWS["edges"], "driver-in-team=dnf.csv")},
     "two tables of rows": {"rows": ("driver=dnf.csv", "team=other.csv")},
