@@ -97,6 +97,20 @@ def test_patience_is_ten_evaluations_or_a_hundred_steps(changes: dict, patience:
     assert settled(small(val=None)).train.patience == 0
 
 
+def test_labels_over_relations_are_waited_for_for_thirty_steps() -> None:
+    ends = torch.randint(40, (2, 90), generator=torch.Generator().manual_seed(0))
+    nodes = torch.arange(40)
+    graph = Graph.from_kinds(
+        {"paper": 40},
+        {("paper", "cites", "paper"): ends},
+        {"paper": nodes % 3},
+        train=nodes[:20],
+        val=nodes[20:],
+    )
+    assert settled(graph).train.patience == 30
+    assert settled(graph, batch_size=5).train.patience == 10
+
+
 def test_labels_are_few_by_class_and_by_share() -> None:
     assert few_labels(few())
     assert not few_labels(small())  # a third of the nodes

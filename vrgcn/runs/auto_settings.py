@@ -3,8 +3,8 @@
 - learned rows: where nodes outside training have 5 or more training nodes among their neighbours
 - centred features: with many labels, without weight decay and learned rows, which start fast
 - dropout: 0.5, or 0.2 where there are fewer than 100 feature columns
-- patience: 10 evaluations, or as many as make 100 steps; never with a cosine schedule, with
-  `select` "last" and without validation nodes or pairs
+- patience: 10 evaluations, or as many as make 100 steps (30 over relations); never with a cosine
+  schedule, with `select` "last" and without validation nodes or pairs
 
 Between models a race decides: candidates.py.
 """
@@ -28,6 +28,7 @@ _NEIGHBOURS = 5.0  # training neighbours from which on learned rows are worth th
 _NUMBERS = 1 << 23  # numbers of a table of learned rows at most: its optimiser keeps three
 _COLUMNS = 100  # feature columns from which on half of them can be dropped
 _PATIENCE, _STEPS = 10, 100  # evaluations, and steps, without a better score
+_OF_RELATIONS = 30  # the same steps where labels are learned over relations: each takes long
 
 
 def by_counts(
@@ -91,4 +92,5 @@ def _patience(train: TrainConfig, graph: Graph) -> int:
     if train.pair_batches == "nodes":
         visited = torch.arange(graph.num_nodes)
     steps = math.ceil(len(visited) / train.batch_size)
-    return max(_PATIENCE, math.ceil(_STEPS / steps / train.evaluate_every))
+    enough = _OF_RELATIONS if edges is None and graph.kinds.named else _STEPS
+    return max(_PATIENCE, math.ceil(enough / steps / train.evaluate_every))

@@ -71,7 +71,7 @@ class TrainConfig(LossConfig, PairConfig, EstimatorConfig):
     """Epochs between exact evaluations on the validation nodes."""
     patience: int | None = declared(None, resume="run", lengthens=True)
     """Stop after this many evaluations without a better validation score; 0: never. None: `vrgcn
-    train` stops after 10, or as many as make 100 steps; `fit` never."""
+    train` stops after 10, or as many as make 100 steps, 30 over relations; `fit` never."""
     time_limit: str | None = declared(None, resume="always", lengthens=True, once=True)
     """Stop after this much time, such as 90s, 10m or 2h.
 
