@@ -82,9 +82,10 @@ def run_training(
             folder = folder or stack.enter_context(settings.folder())
             fit_run(settings, opened, folder, verbose=verbose)
             return folder
-        found = settings.candidates(opened.graph)
-        usual = settings.settled(opened.graph, found[0])
-        job = usual.prepare(opened.graph, chosen_estimator(settings.resume))
+        with working("preparing the model", shown=verbose):
+            found = settings.candidates(opened.graph)
+            usual = settings.settled(opened.graph, found[0])
+            job = usual.prepare(opened.graph, chosen_estimator(settings.resume))
         if folder is None:
             named = settings if len(found) > 1 else usual
             folder = stack.enter_context(named.folder(job.config.estimator))
@@ -178,7 +179,9 @@ class Training:
         print_note(self.opened.note)
         print_note(self._unlike_the_paper())
         if self.settings.resume is None:
-            for finding in quick_audit(graph):
+            with working("looking for leaks"):
+                findings = quick_audit(graph)
+            for finding in findings:
                 print(f"warning: possible leak: {printable(str(finding))}")
             print_note(cannot_follow(averaged_columns(graph)))
         if job.choice is not None:
