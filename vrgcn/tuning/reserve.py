@@ -30,8 +30,8 @@ def reserve(session: Session) -> float:
         return 0.0
     order = ranked([member.tried for member in session.members()], session.target.better)
     seconds = _FIXED + _SHARE * limit
-    if not session.averages or not order:
-        return seconds + predicting(order[:1])
+    if not session.averages or not order:  # the best scores the test edges, often more than these
+        return seconds + 2 * predicting(order[:1])
     seconds += min(session.smoothing_seconds, _SMOOTHING * limit)
     scores = GROUPS * len(order) + evaluations(len(order), len(session.graph.val))
     # The trial that is trained now predicts the validation nodes once more.
