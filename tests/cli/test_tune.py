@@ -132,7 +132,7 @@ def test_in_the_end_the_best_is_compared_with_what_was_given(capsys):
     cut = replace(first, reason="it had its share of the time")
     assert f"{compared}, after 3 epochs: it had its share" in said([cut, better], better)
     assert "takes, is the best single model" in said([first], first)
-    gain = "the average gains 0.0125 over the best baseline on the validation nodes"
+    gain = "the average is 0.0125 better than the best baseline on the validation nodes"
     assert gain in said([first], first)
 
 

@@ -58,10 +58,10 @@ def print_result(result: TuneResult, folder: Path) -> None:
         return
     gain = result.standings[-1].gain
     if gain is not None:
-        sign = "gains" if gain >= 0 else "loses"
+        than = "better" if gain >= 0 else "worse"
         print(
-            f"the average {sign} {metric.text(abs(gain))} over the best baseline on the validation "
-            "nodes"
+            f"the average is {metric.text(abs(gain))} {than} than the best baseline on the "
+            "validation nodes"
         )
     print(f"the best: vrgcn predict {printable(folder / BEST)} --out predictions.csv")
     print(f"the average: vrgcn predict {printable(folder / AVERAGED)} --out predictions.csv")
