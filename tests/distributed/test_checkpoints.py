@@ -260,5 +260,5 @@ def test_parts_with_features_scaled_otherwise_are_of_another_run(tmp_path: Path)
         write_parts(graph, assignment, tmp_path / name, parts=2, scaling=kind)
     for refused in in_processes(2, scaled_otherwise, tmp_path):
         assert refused[0] == refused[1] == ""
-        assert "of another run" in refused[2]
+        assert "belongs to another run" in refused[2]
         assert "scaling was 'row' and is 'standard'" in refused[2]
