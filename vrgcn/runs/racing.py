@@ -173,12 +173,17 @@ class _Racing:
         return self._handed_over(winner)
 
     def _enter_all(self, found: Sequence[Candidate]) -> list[_Entrant]:
+        """Return entrants, each restored if its training was stopped."""
         with working("counting the work of each candidate", shown=self.verbose):
-            return [e for each in found if (e := self._enter(each)) is not None]
+            entered = [e for each in found if (e := self._enter(each)) is not None]
+        for entrant in entered:
+            if entrant.home is not None and checkpoints_in(entrant.home):
+                self._begin(entrant)
+        return entered
 
     def _enter(self, candidate: Candidate) -> _Entrant | None:
-        """Return an entrant, restored if its training was stopped; None if it cannot train here or
-        takes too much memory beside the others."""
+        """Return an entrant; None if it cannot train here or takes too much memory beside the
+        others."""
         try:
             job = self.usual if not self.entrants else job_of(candidate, self.graph)
             cost = job.costs([job.config.estimator])[job.config.estimator]
@@ -204,8 +209,6 @@ class _Racing:
         home = None if self.home is None else self.home / str(len(self.entrants))
         entrant = _Entrant(candidate, job, racer, home)
         self.entrants.append(entrant)
-        if home is not None and checkpoints_in(home):
-            self._begin(entrant)
         return entrant
 
     def _race(self, field: Sequence[_Entrant], share: float = SHARE) -> tuple[_Entrant, str]:
