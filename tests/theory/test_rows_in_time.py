@@ -138,7 +138,7 @@ def learned(found: Tables, folder: Path) -> Found:
     settings = {"epochs": 4, "hidden": 8, "threads": 1, "seed": 3}
     train(folder / "graph", out=folder / "run", **settings)  # type: ignore[arg-type]
     run = load_run(folder / "run")
-    scaled, scaling = scale_graph(graph, "blocks")
+    scaled, scaling = scale_graph(graph, "clipped")
     assert scaling.mean is not None
     problem = Problem.of(scaled, METRICS["roc-auc"])
     models = {"network": run.saved.model}
