@@ -48,6 +48,16 @@ def test_ids_of_few_rows_are_categories_and_of_many_are_left_out():
     assert kind("shop", few, key=True) == "category"
 
 
+def test_codes_that_repeat_are_categories_though_they_are_called_ids():
+    rare = [*range(1, 61)] * 3
+    codes = [*rare, *([1, 2, 3] * 300)]  # 60 different, of which 50 are 0.97 of the cells
+    for cells in (codes, [str(n) for n in codes], [float(n) for n in codes], [*codes, None]):
+        assert kind("status_id", cells) == "category"
+    assert kind("status_id", codes, key=True) is None  # rows of another table
+    assert kind("status_id", [*range(60)] * 20) is None  # equally frequent, as rows are
+    assert kind("status_id", [*range(1, 61), *([1] * 500)]) is None  # most are there once
+
+
 def test_an_id_that_the_user_chooses_is_what_the_user_says():
     cells = {"shop_id": [n // 2 for n in range(120)], "x": list(range(120))}
     features, summary, plan = imported(cells)

@@ -85,7 +85,7 @@ class CategoryColumn(Encoder):
         most, cells = sample.most_categories, len(sample.cells) - sample.missing
         different = pc.count_distinct(sample.known).as_py()
         ids = f"ids, {different:,} different" if sample.holds_ids else ""
-        if ids and (different == cells > 1 or different > most):
+        if ids and (different == cells > 1 or (different > most and not sample.holds_codes)):
             advice = f"to keep it: {setting('column', f'{sample.column}=category')}"
             return Rejection(Look(ids, sample.missing, advice=advice), final=True)
         if (different == cells > 1) or (different > most and different > NAMES * cells):

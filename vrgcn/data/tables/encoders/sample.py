@@ -19,6 +19,8 @@ LISTED = 65_536  # lists have thousands of tags, and are stored sparse
 PROSE = 4  # words in a cell on average
 VECTOR = 8  # least count of numbers with spaces between them that are a vector
 MOSTLY = 0.8  # share of numbers from which texts count as numbers with mistakes
+REPEATS = 10  # how often a code stands in a column on average, at least
+COVERED = 0.9  # share of the cells of codes that the most frequent ones are, those with a feature
 # Names of columns that hold ids: user_id, userId, UserID, shop key.
 _ID = re.compile(r"(^|[_ \-.])(?i:id|uuid|guid|key|fk|pk)$|[a-z\d](Id|ID|Key)$")
 _DIGITS = r"^\d{3,}$"
@@ -106,6 +108,18 @@ class ColumnSample:
         values, wrong = to_numbers(self.known, np.float64)
         values = values[np.isfinite(values)]
         return not len(wrong) and bool(len(values)) and bool((values == np.floor(values)).all())
+
+    @cached_property
+    def holds_codes(self) -> bool:
+        """True if ids that are no declared key repeat often and a few of them are most cells, such
+        as the status of an order: they are categories. Ids of rows of another table are many, or
+        about equally frequent."""
+        counts = np.sort(pc.value_counts(self.known.drop_null()).field("counts").to_numpy())[::-1]
+        cells = counts.sum()
+        repeated = cells >= REPEATS * len(counts)
+        return not self.key and bool(
+            repeated and counts[: self.most_categories].sum() >= COVERED * cells
+        )
 
     @cached_property
     def odd_codes(self) -> list[int]:
