@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,6 +85,15 @@ def test_training_rows_are_repeated_with_facts_as_old_as_those_of_later_rows() -
     assert len(found.names.ids_of("row").unique()) == 90 + 150
     part, cut = frozen(graph, UNTIL), found
     assert torch.equal(latest(part, "order-last-row")[50:90], latest(cut, "order-last-row")[50:90])
+
+
+@pytest.mark.parametrize("see", [frozen, repeated])
+def test_training_rows_after_the_date_see_no_fact_that_is_later_either(see: Any) -> None:
+    graph = see(dated_graph(), "1970-01-15")
+    after = times(graph) >= 15
+    assert int(after[graph.train - graph.kinds.range("row").start].sum()) > 30
+    for name in ("order-last-row", "order-last_5-row"):
+        assert float(latest(graph, name)[after].max()) < 15
 
 
 def test_training_repeats_rows_and_what_follows_does_not() -> None:

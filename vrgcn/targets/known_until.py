@@ -50,9 +50,10 @@ def repeated(graph: Graph, known_until: str) -> Graph:
     every = np.arange(len(rows.times))
     places = np.concatenate([every, *[train] * (_COPIES - 1)])
     sight = rows.sight.copy()
-    sight[train] = rows.times[train] - gaps[0]
-    cut = [rows.times[train] - gap for gap in gaps[1:]]
-    return rows.seeing(places, np.concatenate([sight, *cut]))
+    # A training row after the date sees no more than the date allows.
+    cut = [np.minimum(sight[train], rows.times[train] - gap) for gap in gaps]
+    sight[train] = cut[0]
+    return rows.seeing(places, np.concatenate([sight, *cut[1:]]))
 
 
 class _Rows:
