@@ -56,6 +56,12 @@ def test_a_chosen_model_or_a_short_run_has_one_candidate(given: dict[str, Any]) 
     assert names(small(), **given) == ["graphsage"]
 
 
+def test_tables_on_disk_leave_the_first_candidate_only() -> None:
+    """A race would keep the tables of all of them in memory."""
+    assert names(few(), memory="disk") == ["gcn"]
+    assert names(communities(), memory="disk", predict="edges") == ["gcn"]
+
+
 def test_a_few_validation_nodes_tell_no_models_apart() -> None:
     graph = small()
     short = graph.with_splits({"train": graph.train, "val": graph.val[:49], "test": graph.test})

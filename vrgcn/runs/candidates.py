@@ -44,8 +44,8 @@ _OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def candidates(model: ModelConfig, train: TrainConfig, graph: Graph) -> Sequence[Candidate]:
     """Return what `vrgcn train` chooses from on a graph, the usual settings first; only those if
-    the model is given, or another setting that candidates differ in, if the run is short, or if
-    too few validation nodes or pairs could tell them apart.
+    the model is given, or another setting that candidates differ in, if the run is short, if too
+    few validation nodes or pairs could tell them apart, or if tables are kept on disk.
 
     graph: as the model is trained on it, with scaled features
     """
@@ -56,6 +56,8 @@ def candidates(model: ModelConfig, train: TrainConfig, graph: Graph) -> Sequence
         model = _of_rows(model, graph)
         usual = _by_counts(Candidate(model.settled().model, model, train), graph)
         found = _of_labels(usual, graph) if _compared(model, train, graph) else [usual]
+    if train.memory == "disk":  # tables of several candidates would be in memory
+        found = found[:1]
     return [_finished(each) for each in found]
 
 
@@ -89,7 +91,7 @@ def _compared(model: ModelConfig, train: TrainConfig, graph: Graph) -> bool:
         return True
     given = [getattr(model, name) != value for name, value in _CHANGED.items()]
     given += [model.dropout is not None, train.learning_rate != TrainConfig.learning_rate]
-    apart = graph.kinds.named or train.memory == "disk"
+    apart = graph.kinds.named
     return not any(given) and not apart and train.epochs >= _LONG and len(graph.val) >= _VALIDATION
 
 

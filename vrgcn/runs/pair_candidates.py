@@ -129,7 +129,7 @@ def _for_large(tried: list[Candidate], graph: Graph) -> Candidate:
 
 
 def _compared(train: TrainConfig, graph: Graph) -> bool:
-    return train.epochs >= _LONG and len(pairs_of(graph).val) > 0 and train.memory != "disk"
+    return train.epochs >= _LONG and len(pairs_of(graph).val) > 0
 
 
 def _settings(
