@@ -11,8 +11,9 @@ from typing import Any
 
 from vrgcn.data.databases.proposing import lacking, propose
 from vrgcn.data.databases.source import Keys, TableSource, naming, open_source
-from vrgcn.data.databases.url import TableUrl
+from vrgcn.data.databases.url import TableUrl, place
 from vrgcn.data.tables.columns import is_called
+from vrgcn.data.tables.dated.settings import kind_of_rows
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.files.wording import printable
@@ -29,7 +30,7 @@ def print_proposal(
     of_rows: settings of rows with a time of their own, for the command; None if there are none
     """
     with closing(open_source(url)) as source, naming(url.address, (ValueError,)):
-        proposal = propose(source.keys(), _Gaps(source), dated=bool(of_rows))
+        proposal = propose(source.keys(), _Gaps(source), _task(of_rows))
     headings = ("table", "becomes", "columns")
     with progress_bar() as progress:
         progress.console.print(text_table(f"tables of {url}", headings, proposal.rows, names=3), "")
@@ -42,6 +43,11 @@ def print_proposal(
     settings = proposal.settings(url) | rows
     print(printable(_command(settings | {"out": [str(folder)]}), keep="\n"))
     if of_rows:
+        if "train_until" not in of_rows:
+            print(
+                "\nTo split the rows, add --train-until DATE --val-until DATE, unless their table "
+                "has a column `split`."
+            )
         return
     print(
         "\nTo predict a column of a kind, add --label KIND.COLUMN and a split, such as "
@@ -53,6 +59,13 @@ def print_proposal(
             "To recommend, or to predict who is linked to whom, import it as it is, then: vrgcn "
             f"train {quote(str(folder))} --predict {quote(relations[-1])}"
         )
+
+
+def _task(of_rows: Mapping[str, Sequence[str]] | None) -> str | None:
+    """The kind that rows with a time of their own become; None if there are none."""
+    if not of_rows:
+        return None
+    return kind_of_rows(place(of_rows["rows"][0].partition("=")[2]))
 
 
 def _with_kinds(of_rows: Mapping[str, Sequence[str]], kinds: Collection[str]) -> dict[str, Any]:

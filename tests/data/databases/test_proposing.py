@@ -93,6 +93,37 @@ def test_rows_with_a_time_propose_which_tables_are_dated(
     assert "must be KIND=FILE, KIND one of drivers, races, results" in err
 
 
+def test_the_table_of_the_rows_is_no_kind_whose_facts_they_would_see(
+    vrgcn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with sqlite3.connect("shop.db") as database:
+        database.executescript(
+            """
+            CREATE TABLE customers (id INTEGER PRIMARY KEY, city TEXT);
+            CREATE TABLE orders (id INTEGER PRIMARY KEY, at TEXT,
+                customer_id INTEGER REFERENCES customers (id));
+            CREATE TABLE churn (customer_id INTEGER REFERENCES customers (id), at TEXT, left INT);
+            INSERT INTO customers VALUES (1, 'Bonn'), (2, 'Ulm');
+            INSERT INTO orders VALUES (1, '2024-01-01', 1), (2, '2024-02-01', 2);
+            INSERT INTO churn VALUES (1, '2024-01-02', 0), (2, '2024-02-02', 1),
+                (1, '2024-03-01', 1);
+            """
+        )
+    database.close()
+    flags = ("--rows", "customer=sqlite:///shop.db#churn", "--at", "at", "--label", "left")
+    code, out, err = vrgcn("import", "sqlite:///shop.db", *flags)
+    assert code == 0, err
+    assert "the rows of --rows, no kind" in out
+    assert "add --train-until DATE --val-until DATE" in out
+    _, *words = printed_command(out)
+    code, _, err = vrgcn(*words, "--train-until", "2024-01-31", "--val-until", "2024-02-15")
+    assert code == 0, err
+    graph = load_graph("graphs/shop")
+    assert graph.kinds.sizes == {"customers": 2, "orders": 2, "churn": 3}
+    assert [len(part) for part in (graph.train, graph.val, graph.test)] == [1, 1, 1]
+
+
 def test_a_table_whose_key_is_two_foreign_keys_is_a_relation() -> None:
     found = settings(
         keys("users", "id age", "id"),

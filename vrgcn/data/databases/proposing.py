@@ -5,7 +5,8 @@ foreign keys and that no other table refers to. Any other table that has a forei
 another refers to, is a kind of nodes, and each of its foreign keys a relation.
 
 For rows with a time of their own, a kind that has a foreign key and a column of dates is dated, and
-a relation that has one is a kind instead.
+a relation that has one is a kind instead. The table of these rows is no kind: a row would see its
+own target.
 """
 
 from __future__ import annotations
@@ -69,18 +70,18 @@ class ImportProposal:
         return {name: columns for name, columns in given.items() if columns}
 
 
-def propose(tables: Sequence[Keys], empty: Empty, dated: bool = False) -> ImportProposal:
+def propose(tables: Sequence[Keys], empty: Empty, task: str | None = None) -> ImportProposal:
     """Return the import that the keys of all tables suggest.
 
-    dated: for rows with a time of their own
+    task: the kind that rows with a time of their own become; None if there are none
     """
-    return _Proposing(tables, empty, dated).proposal()
+    return _Proposing(tables, empty, task).proposal()
 
 
 class _Proposing:
-    def __init__(self, tables: Sequence[Keys], empty: Empty, dated: bool) -> None:
+    def __init__(self, tables: Sequence[Keys], empty: Empty, task: str | None) -> None:
         self._tables = {each.table: each for each in tables}
-        self._dated = dated
+        self._dated = task is not None
         self._empty = empty
         self._found = ImportProposal()
         self._foreign = {each.table: self._usable(each) for each in tables}
@@ -90,15 +91,20 @@ class _Proposing:
             for key in foreign:
                 self._referred[key.table][key.keys[0]] += 1
         self._names = dict(zip(self._tables, _unique(self._tables), strict=True))
+        asked = [name for name, kind in self._names.items() if kind == task]
+        self._asked = {name for name in asked if not self._referred[name]}
 
     def proposal(self) -> ImportProposal:
         proposal = self._found
-        relations = {name: self._ends(table) for name, table in self._tables.items()}
+        kept = {name: table for name, table in self._tables.items() if name not in self._asked}
+        relations = {name: self._ends(table) for name, table in kept.items()}
         used = {key.table for ends in relations.values() if ends for key in ends}
         for name, table in self._tables.items():
             columns = ", ".join(table.columns)
-            ends = relations[name]
-            if ends:
+            ends = relations.get(name)
+            if name in self._asked:
+                proposal.rows.append((name, f"the rows of {setting('rows')}, no kind", columns))
+            elif ends:
                 title = "-".join(
                     (self._names[ends[0].table], self._names[name], self._names[ends[1].table])
                 )

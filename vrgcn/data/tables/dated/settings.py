@@ -119,7 +119,7 @@ def parse_task(spec: ImportSpec) -> TaskRows | None:
     if spec.val_until is not None and spec.train_until is None:
         raise InputError(f"{setting('val_until')}: needs {setting('train_until')}")
     return TaskRows(
-        _kind_of(path),
+        kind_of_rows(path),
         path,
         tuple(files),
         DatedColumn.parse("at", spec.at),
@@ -144,8 +144,8 @@ def _check_without_rows(spec: ImportSpec) -> None:
         )
 
 
-def _kind_of(path: Place) -> str:
-    """The name of the kind that the rows of a table become."""
+def kind_of_rows(path: Place) -> str:
+    """Return the name of the kind that the rows of a table become."""
     name = path.stem if isinstance(path, Path) else _last_part(path)
     return re.sub(r"\W+", "_", name).strip("_") or "rows"
 
