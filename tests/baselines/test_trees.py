@@ -67,6 +67,18 @@ def test_trees_as_tensors_say_what_the_library_says(library: str, classes: int) 
         np.testing.assert_allclose(both.softmax(1).numpy(), wanted, atol=1e-5)
 
 
+def test_trees_fit_the_median_if_the_metric_is_the_absolute_error(library: str) -> None:
+    labels = torch.arange(240) % 5
+    graph = small("regression", labels=torch.where(labels == 0, 1000.0, 0.0).double())
+    graph = graph.replace(features=torch.zeros_like(graph.features))  # nothing to tell apart
+    metrics = find_task("regression").find_metric
+    share = graph.labels[graph.train].mean()
+    outputs = {name: fit_trees(Problem.of(graph, metrics(name)), 0) for name in ("mae", "rmse")}
+    guessed = {name: predict(model, graph)[graph.val].mean() for name, model in outputs.items()}
+    assert abs(guessed["mae"]) < 1  # four of five numbers are 0
+    assert guessed["rmse"] == pytest.approx(float(share), rel=0.01)
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_two_hops_tell_what_own_features_do_not(library: str, task: str) -> None:
     graph = small(task, nodes=600)

@@ -72,6 +72,15 @@ def test_losses_of_chosen_nodes_are_those_of_the_formulas():
     assert found.tolist() == pytest.approx([10 / 125**0.5] * 2)
 
 
+def test_the_loss_of_numbers_is_absolute_if_the_metric_is_unless_it_is_given():
+    z, nodes = torch.tensor([[70.0], [0.0]]), torch.tensor([3, 0])  # 30 and 10 beside the labels
+    for given, power in (({}, 1), ({"loss": "mse"}, 2), ({"metric": "rmse"}, 2)):
+        config = TrainConfig(**{"metric": "mae"} | given)
+        found = build_objective(numbers(), config).loss(z, nodes)
+        expected = [(error / 125**0.5) ** power for error in (30, 10)]
+        assert found.tolist() == pytest.approx(expected)
+
+
 def test_balanced_weights_of_one_class_by_hand():
     weighted = build_objective(graph(ONE), TrainConfig(class_weights="balanced"))
     # 4 training nodes, of 2 classes: 3 of class 0, 1 of class 1.

@@ -94,9 +94,17 @@ class ScikitBooster:
     """scikit-learn's histogram gradient boosting.
 
     classes: of the targets, which are 0, 1, ...; 0 for numbers
+    absolute: numbers are fitted by the absolute error, not the squared one
     """
 
-    def __init__(self, rows: NDArray[Any], targets: NDArray[Any], classes: int, seed: int) -> None:
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        targets: NDArray[Any],
+        classes: int,
+        seed: int,
+        absolute: bool = False,
+    ) -> None:
         from sklearn import ensemble
 
         kind = ensemble.HistGradientBoostingClassifier
@@ -114,6 +122,7 @@ class ScikitBooster:
             early_stopping=False,
             warm_start=True,
             random_state=seed,
+            **({"loss": "absolute_error"} if absolute else {}),
         )
 
     def grow(self, rounds: int, over: Callable[[], bool] = never) -> None:
@@ -133,13 +142,21 @@ class ScikitBooster:
 
 
 class LightBooster:
-    """LightGBM's. classes: see `ScikitBooster`"""
+    """LightGBM's. classes, absolute: see `ScikitBooster`"""
 
-    def __init__(self, rows: NDArray[Any], targets: NDArray[Any], classes: int, seed: int) -> None:
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        targets: NDArray[Any],
+        classes: int,
+        seed: int,
+        absolute: bool = False,
+    ) -> None:
         import lightgbm
 
         self.width = classes if classes > 2 else 1
-        objective = "multiclass" if classes > 2 else "binary" if classes else "regression"
+        numbers = "regression_l1" if absolute else "regression"
+        objective = "multiclass" if classes > 2 else "binary" if classes else numbers
         settings = {
             "objective": objective,
             "learning_rate": _RATE,

@@ -34,6 +34,7 @@ class Problem:
     outputs: how many columns the outputs of a model have
     score: of outputs (validation nodes, `outputs`), by the metric
     seed: of everything that is drawn
+    loss: settings of the loss, the one that suits the metric
     over: whether there is no time left to improve what was fitted so far
     made: parts that several baselines share, see `once`
     """
@@ -46,6 +47,7 @@ class Problem:
     better: Callable[[float, float], bool]
     seed: int = 0
     over: Callable[[], bool] = lambda: False
+    loss: LossConfig = field(default_factory=LossConfig)
     made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -74,6 +76,7 @@ class Problem:
             chosen.better,
             seed,
             over,
+            task.suited(LossConfig(), chosen),
         )
 
     @cached_property
@@ -96,12 +99,11 @@ class Problem:
             )
 
     def criterion(self) -> Criterion:
-        """The usual loss of the task, with what it knows of the training labels."""
-        settings = LossConfig()
+        """The loss, with what it knows of the training labels."""
         facts = {}
-        if self.task.needs(settings):
+        if self.task.needs(self.loss):
             facts = self.task.facts(self.labels, self.graph.num_classes)
-        return self.task.criterion(settings, facts)
+        return self.task.criterion(self.loss, facts)
 
     def output_scale(self) -> OutputScale:
         """From the unit that numbers are fitted in to that of the labels; nothing for classes."""

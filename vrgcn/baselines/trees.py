@@ -197,7 +197,7 @@ def _boosters(problem: Problem, rows: NDArray[Any], labels: Tensor) -> list[Boos
         assert scale.mean is not None
         assert scale.deviation is not None
         targets = (labels - scale.mean) / scale.deviation
-        return [make(rows, targets.numpy(), 0, problem.seed)]
+        return [make(rows, targets.numpy(), 0, problem.seed, problem.loss.loss == "mae")]
     if problem.task.several:
         return [
             Constant(-NEVER if present.any() else NEVER)

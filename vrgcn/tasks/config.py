@@ -18,7 +18,8 @@ class LossConfig(Component):
     loss: Literal["auto", "mse", "mae", "logistic", "bpr", "softmax"] = declared(
         "auto", compared=True
     )
-    """Loss for regression: mean squared or mean absolute error; auto: squared. For pairs: logistic
+    """Loss for regression: mean squared or mean absolute error; auto: absolute if the metric is
+    mae, else squared. For pairs: logistic
     tells true pairs from negatives, bpr ranks a true partner above each negative, softmax above all
     of them together; auto: logistic. For classification it is the cross-entropy, which auto stands
     for too."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import setting
 from vrgcn.tasks.config import LossConfig
+from vrgcn.tasks.metrics import METRICS, LabelMetric
 from vrgcn.tasks.regions import IntervalColumns, Region
 from vrgcn.tasks.task import Columns, Criterion, Facts, Task
 
@@ -110,6 +112,10 @@ class Number(Task):
 
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         return {"labels": torch.tensor(mean_and_deviation(labels), dtype=torch.float64)}
+
+    def suited(self, settings: LossConfig, metric: LabelMetric) -> LossConfig:
+        absolute = settings.loss == "auto" and metric == METRICS["mae"]
+        return replace(settings, loss="mae") if absolute else settings
 
     def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         centre, deviation = facts["labels"].tolist()

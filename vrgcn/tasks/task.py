@@ -152,6 +152,10 @@ class Task(ABC):
     def facts(self, labels: Tensor, num_classes: int) -> dict[str, Tensor]:
         """Return all facts that a loss may need, from the labels of the training nodes."""
 
+    def suited(self, settings: LossConfig, metric: LabelMetric) -> LossConfig:
+        """Return the settings with the loss that `auto` means for a metric."""
+        return settings
+
     @abstractmethod
     def criterion(self, settings: LossConfig, facts: Facts) -> Criterion:
         """Return the loss.

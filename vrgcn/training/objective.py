@@ -84,7 +84,7 @@ class TaskObjective:
             facts = {}
             if self.task.needs(config):
                 facts = self.task.facts(self.labels[graph.train], graph.num_classes)
-        self.criterion = self.task.criterion(config, facts)
+        self.criterion = self.task.criterion(self.task.suited(config, self.metric), facts)
         self.centre = self.criterion.centre
 
     @property
