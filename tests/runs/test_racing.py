@@ -19,6 +19,7 @@ from tests.runs.test_pair_candidates import settings
 from tests.targets.test_links import communities
 from vrgcn import Graph, train
 from vrgcn.runs import candidates
+from vrgcn.runs.checkpointing import Checkpoints
 from vrgcn.runs.folder import CHECKPOINTS, METRICS, RACE, read_config
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import job_of
@@ -180,6 +181,48 @@ def test_a_run_that_was_stopped_in_its_race_resumes(tmp_path: Path) -> None:
     assert cut.result["compared"] == whole.result["compared"]
     assert vals(cut) == vals(whole)
     assert not (tmp_path / "cut" / RACE).exists()
+
+
+@pytest.mark.parametrize("seeds", [{}, {"seeds": 2}])
+@pytest.mark.parametrize("after", ["write", "remove_folder"])
+def test_a_run_that_was_killed_when_its_race_was_over_resumes_with_the_winner(
+    tmp_path: Path, after: str, seeds: dict[str, int]
+) -> None:
+    given = {**QUICK, "epochs": 64, "checkpoint_every": "1", **seeds}
+    whole = train(small(), out=tmp_path / "whole", **given)
+    write = Checkpoints.write
+
+    def killed(folder: Path) -> None:
+        raise RuntimeError(f"killed before {folder} is removed")
+
+    def written(self: Checkpoints) -> bool:
+        if self.folder.name == CHECKPOINTS:
+            raise RuntimeError("killed before the winner has a checkpoint")
+        return write(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if after == "write":
+            patch.setattr(Checkpoints, "write", written)
+        else:
+            patch.setattr("vrgcn.runs.job.remove_folder", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            train(small(), out=tmp_path / "cut", **given)
+    cut = train(out=tmp_path / "cut", resume=True)
+    assert torch.equal(cut.predict(), whole.predict())
+    assert cut.result["compared"] == whole.result["compared"] != {}
+    assert vals(cut) == vals(whole)
+    assert read_config(tmp_path / "cut")["model"] == "graphsage"
+    assert not (tmp_path / "cut" / RACE).exists()
+
+
+def test_a_race_of_one_candidate_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("vrgcn.runs.racing._TABLES", 0)  # others take too much memory
+    run = train(small(), out=tmp_path / "run", **QUICK, epochs=64)
+    assert run.result["compared"] == {}
+    assert read_config(run.folder)["model"] == "graphsage"
+    assert not (run.folder / RACE).exists()
 
 
 def test_a_finished_run_that_is_made_longer_compares_nothing_again(

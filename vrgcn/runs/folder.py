@@ -121,6 +121,12 @@ RATIO = Kind(
 )
 
 
+def settings_file(folder: Path) -> Path:
+    """Return the file of a run's settings: those of its race until the winner has a checkpoint."""
+    raced = folder / RACE / CONFIG
+    return raced if raced.is_file() else folder / CONFIG
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the options that the run in a folder was started with."""
     if folder.is_file():
@@ -134,7 +140,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{folder} is not a run: it has no {CONFIG}{graph if is_graph else ''}"
         )
-    options = read_toml(config)
+    options = read_toml(settings_file(folder))
     for name in (*_texts(), *NOTED):
         if not isinstance(options.get(name, ""), str):
             raise InputError(f"{config}: {name} must be a text, not {shown(options[name])}")

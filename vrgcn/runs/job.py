@@ -197,8 +197,8 @@ class Job:
         checkpoints: a folder for checkpoints. Ctrl-C and SIGTERM then end the step, write a
             checkpoint, and raise `Interrupted`
         resume: continue from the newest checkpoint there, or from the beginning if there is none
-        begun: a training of this job to continue, whose epochs the listener has not heard of; None:
-            one that begins
+        begun: a training of this job to continue, whose epochs the listener has not heard of, and
+            whose checkpoint replaces those there; None: one that begins
         verbose: show progress
         """
         with memory_explained(self.graph, self.config, self.model), ExitStack() as stack:
@@ -221,7 +221,7 @@ class Job:
             kept = Checkpoints(trainer, checkpoints)
             if resume:
                 kept.resume()
-            else:
+            elif begun is None:
                 _refuse_used(checkpoints)
             if begun is not None:
                 if kept.often:

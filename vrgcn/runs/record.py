@@ -241,7 +241,7 @@ def recorded(
     if not listener.hears_notes:
         listener = Listeners(listener, Callbacks(on_note=print))
     record = Record(folder, model, config, options, facts, listener.note, check, former)
-    if not checkpoints_in(folder / CHECKPOINTS):
+    if not resume or not checkpoints_in(folder / CHECKPOINTS):
         if resume:
             stays = "" if former is None else f"; its model, {former}, stays until one is as good"
             listener.note(f"{folder} has no checkpoint: training begins again at epoch 1{stays}")

@@ -22,7 +22,7 @@ from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.settings import AUTO, at_least, declarations, declared
 from vrgcn.files.writing import check_utf8, check_writable, explained, make_folder
 from vrgcn.runs.config_file import build, check_known, read_values, setting_types
-from vrgcn.runs.folder import CONFIG, check_free, claimed, read_config
+from vrgcn.runs.folder import CONFIG, check_free, claimed, read_config, settings_file
 from vrgcn.runs.resume import refuse_changes
 from vrgcn.runs.settings import GRAPH_CHECKSUM, NOTED, Settings
 from vrgcn.targets.spec import with_usual
@@ -66,7 +66,7 @@ def file_values(options: type, given: Mapping[str, Any]) -> dict[str, Any]:
 def _run_values(folder: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:
     """Return the settings of a run."""
     _refuse_fitted(folder / CONFIG)
-    return read_values(folder / CONFIG, options, left_out)
+    return read_values(settings_file(folder), options, left_out)
 
 
 def _read_config_file(path: Path, options: type, left_out: tuple[str, ...]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from vrgcn.files.folder import OpenFolder
 from vrgcn.files.mistakes import InputError
 from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.wording import print_note, printable, seconds_text
+from vrgcn.files.writing import make_folder, remove_folder
 from vrgcn.graph.edge_means import averaged_columns, cannot_follow
 from vrgcn.graph.graph import Graph
 from vrgcn.graph.visible import rules_of
@@ -30,7 +31,14 @@ from vrgcn.leaks import quick_audit
 from vrgcn.runs.card import facts_of
 from vrgcn.runs.config_file import write_settings
 from vrgcn.runs.fitted import fit_run
-from vrgcn.runs.folder import CONFIG, GRAPH, chosen_estimator, remove_card, resumable
+from vrgcn.runs.folder import (
+    CONFIG,
+    GRAPH,
+    RACE,
+    chosen_estimator,
+    remove_card,
+    resumable,
+)
 from vrgcn.runs.interrupts import Interrupted
 from vrgcn.runs.job import Begun, Job
 from vrgcn.runs.last_word import Rival, best_baseline, scores_text, verdict
@@ -194,12 +202,16 @@ class Training:
         asked: the settings that the candidates stand for, with which a stopped race is resumed
         """
         remove_card(folder)
-        write_settings(folder / CONFIG, asked.described(self.opened.checksum))
+        make_folder(folder / RACE)
+        for home in (folder, folder / RACE):
+            write_settings(home / CONFIG, asked.described(self.opened.checksum))
         check = None if self.watch is None else self.watch.check
         listener = Listeners(Watching(self.watch, self.verbose), Callbacks(on_checkpoint=check))
         raced = run_race(
             found, asked.train, self.job, folder=folder, listener=listener, verbose=self.verbose
         )
+        if raced.begun is None:
+            remove_folder(folder / RACE)
         if self.verbose and raced.candidate.name != found[0].name:
             print(f"{summary(raced.job.model)}{_by(raced.job)}")
         settings = asked.settled(self.job.graph, raced.candidate)
@@ -220,7 +232,8 @@ class Training:
         return trained, Clock.now()
 
     def _train_seed(self, settings: TrainSettings, folder: Path) -> None:
-        if settings.train.seed == self.job.config.seed and settings.resume is None:
+        first = settings.train.seed == self.job.config.seed
+        if first and (settings.resume is None or self.begun is not None):
             self._train(settings, self.job, folder, self.begun)
             return
         model = settings.build_model(self.job.graph, self.job.target)
