@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,22 @@ def test_the_help_of_every_command_loads_nothing_heavy() -> None:
         [sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, text=True
     )
     assert done.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize("name", ["predict", "recommend", "embed", "evaluate", "explain", "serve"])
+def test_commands_on_a_run_show_that_pytorch_is_loaded_before_they_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    @contextmanager
+    def working(what: str) -> Iterator[None]:
+        seen.append(what)
+        yield
+
+    command = COMMANDS[name]
+    options = object.__new__(command.options)
+    monkeypatch.setattr("vrgcn.training.progress.working", working)
+    monkeypatch.setattr(f"{command.module}.run", lambda options: seen.append("run"))
+    command.run(options)
+    assert seen == ["loading PyTorch", "run"]

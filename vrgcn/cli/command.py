@@ -17,6 +17,9 @@ class Options:
 
     # True if the command writes no file and only prints.
     only_prints: ClassVar[bool] = False
+    # True to show that PyTorch is loaded before the command runs: seconds in which nothing else is
+    # shown.
+    loads_torch: ClassVar[bool] = False
 
     def checked(self) -> Self:
         """Return the options to run with, for example with the graph that one word names resolved;
@@ -43,6 +46,11 @@ class Command(NamedTuple):
 
     def run(self, options: Options) -> None:
         """Run the command."""
+        if options.loads_torch:
+            from vrgcn.training.progress import working
+
+            with working("loading PyTorch"):
+                import_module("torch")
         self._run(options)
 
     @property

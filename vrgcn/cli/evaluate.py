@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.early_checks import check_file
@@ -28,6 +28,8 @@ from vrgcn.targets.spec import TargetSpec
 @dataclass(frozen=True)
 class EvaluateOptions(Options):
     """Flags of `vrgcn evaluate`."""
+
+    loads_torch: ClassVar[bool] = True
 
     run: TrainedRun
     dataset: OtherDataset = None

@@ -48,6 +48,7 @@ class ExactOptions(Options):
 
     # True if the command also accepts a graph in parts.
     takes_parts: ClassVar[bool] = False
+    loads_torch: ClassVar[bool] = True
 
     def checked(self) -> Self:
         """Raise if the run, the graph or the nodes file does not exist, or if the output file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import Device, Memory, Threads, TrainedRun
@@ -19,6 +19,8 @@ from vrgcn.runs.run import check_explained, check_run
 @dataclass(frozen=True)
 class ExplainOptions(Options):
     """Flags of `vrgcn explain`."""
+
+    loads_torch: ClassVar[bool] = True
 
     run: TrainedRun
     nodes: tuple[str, ...] = ()

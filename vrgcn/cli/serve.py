@@ -21,6 +21,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class ServeOptions(Options):
     """Flags of `vrgcn serve`."""
 
+    loads_torch: ClassVar[bool] = True
+
     run: TrainedRun
     host: str = "127.0.0.1"
     """Address to listen on. Any address but this machine's own needs --token-file."""
