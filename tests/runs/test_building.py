@@ -79,6 +79,20 @@ def test_labels_of_test_nodes_play_no_part_in_the_path() -> None:
     )  # type: ignore[union-attr]
 
 
+def test_the_path_is_chosen_by_the_metric_of_each_model_of_a_graph() -> None:
+    def weight(graph: Graph, metric: str) -> Tensor:
+        target = find_target(graph, TrainConfig(metric=metric))
+        model = build_network(AUTO, graph, target, 0)
+        assert isinstance(model, GraphModel)
+        assert model.linear is not None
+        return model.linear.weight
+
+    graph = numbers()
+    by_mae, by_rmse = (weight(graph, metric) for metric in ("mae", "rmse"))
+    assert not torch.equal(by_mae, by_rmse)
+    assert torch.equal(by_rmse, weight(numbers(), "rmse"))
+
+
 def test_classes_have_no_path_unless_it_is_given() -> None:
     assert built(small()).linear is None
     weights = built(small(), ModelConfig()).state_dict()

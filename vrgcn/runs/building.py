@@ -24,9 +24,9 @@ from vrgcn.tasks import find_task
 from vrgcn.tasks.metrics import LabelMetric
 from vrgcn.training.target import Target
 
-# Ridge regressions of graphs that are in memory, by what `linear_path` asked for: the models of a
-# search begin with one fit.
-_FITTED: WeakKeyDictionary[Graph, dict[str, Logistic]] = WeakKeyDictionary()
+# Ridge regressions of graphs that are in memory, by what `linear_path` asked for and the score that
+# chose them: the models of a search begin with one fit.
+_FITTED: WeakKeyDictionary[Graph, dict[tuple[str, str], Logistic]] = WeakKeyDictionary()
 
 
 def build_network(config: ModelConfig, graph: Graph, target: Target, seed: int) -> nn.Module:
@@ -53,9 +53,9 @@ def _linear_path(config: ModelConfig, graph: Graph, target: Target) -> Logistic 
         return None
     if asked == AUTO and not _is_worth_it(graph, target):
         return None
-    fitted = _FITTED.setdefault(graph, {})
-    if asked not in fitted:
-        assert isinstance(target.metric, LabelMetric)
+    assert isinstance(target.metric, LabelMetric)
+    fitted, key = _FITTED.setdefault(graph, {}), (asked, target.metric.title)
+    if key not in fitted:
         if not len(graph.train) or not len(graph.val):
             raise InputError(
                 f"{setting('linear_path', asked)} is fitted to training nodes and chosen by "
@@ -64,8 +64,8 @@ def _linear_path(config: ModelConfig, graph: Graph, target: Target) -> Logistic 
         forms = None if asked == AUTO else [form for form in FORMS if form == asked]
         found = fit_logistic(Problem.of(graph, target.metric), 0, forms)
         assert isinstance(found, Logistic)  # of one table
-        fitted[asked] = found
-    return fitted[asked]
+        fitted[key] = found
+    return fitted[key]
 
 
 def _is_worth_it(graph: Graph, target: Target) -> bool:
