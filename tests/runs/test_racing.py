@@ -234,10 +234,7 @@ def test_a_finished_run_that_is_made_longer_compares_nothing_again(
     longer = train(out=tmp_path / "run", resume=True, epochs=70, patience=20)
     assert longer.config["model"] == first.config["model"]
     assert longer.result["compared"] == compared
-    assert (
-        "chosen by validation scores of short trainings: "
-        in (longer.folder / "README.md").read_text()
-    )
+    assert "chosen by a race, validation scores: " in (longer.folder / "README.md").read_text()
 
 
 def test_on_epoch_gets_the_curve_of_the_winner_only(tmp_path: Path) -> None:

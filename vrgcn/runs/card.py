@@ -285,7 +285,7 @@ def _scores(result: Mapping[str, Any], error: float | None) -> list[str]:
         *said(
             (error is not None, STANDARD_ERROR),
             (unsmoothed is not None, f"validation before Correct & Smooth: {before}"),
-            (others, f"chosen by validation scores of short trainings: {', '.join(others)}"),
+            (others, f"chosen by a race, validation scores: {', '.join(others)}"),
             (epoch, f"the weights are those of epoch {epoch}"),
             (val is not None, "the validation score is slightly too good: it chose the model"),
             (test is None, "without a test it is not known how well new nodes are predicted"),
