@@ -135,3 +135,12 @@ def test_what_is_no_table_is_refused() -> None:
         read_frame("nodes", pa.chunked_array([[1, 2]]))
     with pytest.raises(TypeError, match=r"nodes must be a DataFrame \(of .*\), not list"):
         read_frame("nodes", [1, 2])
+
+
+@with_polars
+def test_a_query_of_polars_is_refused_with_the_call_that_gives_its_rows() -> None:
+    from vrgcn import VRGCNClassifier
+
+    lazy = polars.DataFrame({"a": [1.0, 2.0]}).lazy()
+    with refused():
+        VRGCNClassifier(epochs=1).fit(lazy, [0, 1])

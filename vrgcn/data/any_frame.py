@@ -51,7 +51,7 @@ class AnyFrame:
 
 def is_frame(given: Any) -> bool:
     """Return True for a table in memory."""
-    return _is_pandas(given) or hasattr(given, _STREAM)
+    return _is_lazy(given) or _is_pandas(given) or hasattr(given, _STREAM)
 
 
 def read_frame(name: str, given: Any) -> AnyFrame:
@@ -61,6 +61,8 @@ def read_frame(name: str, given: Any) -> AnyFrame:
     """
     if isinstance(given, AnyFrame):
         return given
+    if _is_lazy(given):
+        raise InputError(f"{name} is a LazyFrame of polars, a query; give its rows: .collect()")
     if _is_pandas(given):
         names = [str(column) for column in given.columns]
         values = [given.iloc[:, place] for place in range(len(names))]
@@ -114,6 +116,10 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.large_list(_without_views(kind.value_type))
     return kind
+
+
+def _is_lazy(given: Any) -> bool:
+    return library_of(given) == "polars" and type(given).__name__ == "LazyFrame"
 
 
 def _is_pandas(given: Any) -> bool:
