@@ -134,8 +134,10 @@ def test_the_help_of_every_command_loads_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "loaded:"
 
 
-@pytest.mark.parametrize("name", ["predict", "recommend", "embed", "evaluate", "explain", "serve"])
-def test_commands_on_a_run_show_that_pytorch_is_loaded_before_they_run(
+@pytest.mark.parametrize(
+    "name", ["predict", "recommend", "embed", "evaluate", "explain", "serve", "audit"]
+)
+def test_commands_that_are_silent_at_first_show_that_pytorch_is_loaded_before_they_run(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []

@@ -10,12 +10,13 @@ from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from tests.cli.conftest import small_graph
 from tests.messages import refused
 from tests.training.test_objective import far_off
-from vrgcn import TrainConfig, predict, tune
+from vrgcn import Graph, TrainConfig, predict, tune
 from vrgcn.models.config import ModelConfig
 from vrgcn.runs.folder import LEADERBOARD
 from vrgcn.runs.job import Job
@@ -372,3 +373,20 @@ def test_a_trial_that_is_cut_before_its_first_evaluation_has_a_score(seconds) ->
     result = tune(GRAPH, MODEL, seldom, time_limit="24s", trials=2, baselines=())
     assert all(t.val is not None for t in result.trials if t.epochs)
     assert result.trials[0].epochs > 0
+
+
+def test_rows_with_a_time_but_no_validation_are_refused_with_dates_to_give() -> None:
+    people = pa.table({"id": ["a", "b"]})
+    asked = pa.table({"person": ["a", "b"], "at": ["2024-01-01", "2024-03-01"], "label": [0, 1]})
+    bought = pa.table({"person": ["a", "b"], "date": ["2023-12-01", "2023-12-02"]})
+    graph = Graph.from_tables(
+        {"person": people, "order": bought},
+        {("order", "by", "person"): bought},
+        dated={"order": "date"},
+        rows=("person", asked, "at"),
+        label="label",
+        train_until="2024-01-31",
+        val_until="2024-02-15",
+    )
+    with refused():
+        tune(graph, trials=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from vrgcn.cli.command import Options
 from vrgcn.cli.shared_flags import DataRoot, Dataset, GraphFolder, GraphOrDataset, with_graph
@@ -17,6 +17,8 @@ from vrgcn.targets.spec import TargetSpec
 @dataclass(frozen=True)
 class AuditOptions(Options):
     """Flags of `vrgcn audit`."""
+
+    loads_torch: ClassVar[bool] = True
 
     graph_or_dataset: GraphOrDataset = None
     dataset: Dataset = None

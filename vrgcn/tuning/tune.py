@@ -25,6 +25,7 @@ from vrgcn.costs.choice import CANDIDATES, EXACT, candidate_costs
 from vrgcn.costs.order import build_for
 from vrgcn.engine.devices import use_threads
 from vrgcn.files.mistakes import InputError
+from vrgcn.files.setting_names import Placeholder, setting
 from vrgcn.files.settings import AUTO
 from vrgcn.graph.graph import Graph
 from vrgcn.models.config import ModelConfig
@@ -137,6 +138,12 @@ def search_models(
 
 def _check_labels(graph: Graph) -> None:
     if graph.labels is None or not len(graph.train) or not len(graph.val):
+        if graph.dated is not None:
+            raise InputError(
+                "tuning needs training and validation rows: import the graph with other dates, "
+                f"{setting('train_until', Placeholder('DATE'))} and "
+                f"{setting('val_until', Placeholder('DATE'))}"
+            )
         raise InputError(
             "tuning needs training and validation nodes with labels: give the graph a split, or "
             "draw one: --ratio 0.6 0.2 0.2, from Python random_split(graph, (0.6, 0.2, 0.2))"
