@@ -417,7 +417,7 @@ ROWS = (
     Row("Where it runs", "`partition`", in_parts),
     Row("Where it runs", "`torchrun` on parts", trained_in_parts, slow=True),
     Row("Where it runs", "`reorder`", reordered),
-    Row("After training", "`evaluate`", on_the_run("evaluate", ".png")),
+    Row("After training", "`evaluate`", on_the_run("evaluate", ".html")),
     Row("After training", "`report`", on_the_run("report", ".html"), slow=True),
     Row("After training", "`predict`", predicted),
     Row("After training", "`predict` to a database", to_database),

@@ -96,12 +96,13 @@ def test_a_full_disk_keeps_the_page_and_the_picture_that_were_there(
     command: str, vrgcn, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out" / {"report": "page.html", "evaluate": "picture.png"}[command]
+    first = {"report": out, "evaluate": out.with_name("evaluation-picture.json")}[command]
     out.parent.mkdir()
     out.write_text("before")
     full_below(out.parent, monkeypatch)
     code, _, err = vrgcn(command, run, "--out", out)
     assert code == 1
-    assert f"{out}: the disk at " in err
+    assert f"{first}: the disk at " in err
     assert out.read_text() == "before"
     assert os.listdir(out.parent) == [out.name]
 

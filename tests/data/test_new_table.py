@@ -72,4 +72,6 @@ def test_its_rows_and_its_kind_are_named_in_errors(vrgcn, lines: Path) -> None:
     (lines / "edges.xyz").touch()
     (lines / "edges.xyz").write_text("a")
     code, _, err = vrgcn("import", "--edges", "edges.xyz", "--out", "g")
-    assert "the same with .gz, and .parquet, .jsonl; if it is text, give --delimiter" in err
+    assert (
+        "the same with .gz, and .parquet, .nt, .ttl, .jsonl; if it is text, give --delimiter" in err
+    )

@@ -300,7 +300,7 @@ def test_errors_list_plug_ins_and_a_broken_one_is_named_when_it_is_asked_for(
     code, _, err = vrgcn("import", "--edges", "e.xyz", "--out", "g")
     (tmp_path / "e.xyz").write_text("a")
     code, _, err = vrgcn("import", "--edges", "e.xyz", "--out", "g")
-    assert "and .parquet, .jsonl; if it is text" in err
+    assert "and .parquet, .nt, .ttl, .jsonl; if it is text" in err
     assert not (site / "tiny.imported").exists()  # nothing so far asked for the package itself
     code, _, err = vrgcn("train", "graph", "--model", "broken", "--out", "run")
     assert code == 1

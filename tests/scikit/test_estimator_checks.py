@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from vrgcn import VRGCNClassifier, VRGCNRegressor
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "python.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "scikit.md"
 WEIGHTS = "minibatches are drawn at random: a row twice is not a row of weight 2 to the last bit"
 UNKNOWN = "-1 is a class there, and an unknown label here; passes with `unlabeled=None`"
 EXPECTED = {

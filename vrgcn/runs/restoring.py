@@ -137,8 +137,9 @@ def _check_histories(trainer: Trainer, state: TrainState) -> None:
     for name, table in tables.items():
         level, kind, part = name.split(".")
         if part == "move":
-            moves = 1 if kind.startswith("g") else len(kinds.names)
-            _check_move(name, table, tables.get(f"{level}.{kind}.values"), moves)
+            values = tables.get(f"{level}.{kind}.values")
+            of_all = values is not None and len(values) == histories.num_nodes
+            _check_move(name, table, values, len(kinds.names) if of_all else 1)
             continue
         counts = {histories.num_nodes} | (of_kinds if kind.startswith("g") else set())
         written = tables.get(f"{level}.{kind}.written")
