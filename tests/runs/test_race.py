@@ -87,6 +87,18 @@ def test_the_best_one_trains_on_until_it_can_pay_for_a_dear_one() -> None:
     assert turns[dear - 1] == Turn("usual", 11)
 
 
+def test_of_candidates_that_know_nothing_yet_the_last_named_leaves_first() -> None:
+    works = {"usual": 1.0, "dear": 4.0, "last": 2.0}
+    racers = [Racer(name, work, 100, 10) for name, work in works.items()]
+
+    def late(epoch: int) -> float:
+        return 0.9 if epoch > 2 else 0.0
+
+    learners: dict[str, Learner] = {"usual": lambda n: 0.0005 * n, "dear": late, "last": late}
+    _, outcome, curves = raced(race(racers), learners)
+    assert (outcome.winner, len(curves["last"])) == ("dear", 2)
+
+
 def test_a_candidate_far_behind_leaves_after_the_first_round() -> None:
     _, outcome, curves = raced(race(two()), {"usual": flat(0.9), "other": flat(0.5)})
     assert (len(curves["usual"]), len(curves["other"])) == (2, 2)

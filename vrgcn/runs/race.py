@@ -222,13 +222,11 @@ class Race:
         return {name: b.val for name, b in bests.items() if b is not None and b.val is not None}
 
     def _placed(self, field: _Field, curves: Curves) -> list[Racer]:
-        """Return those who are in, the best first; without scores the cheap ones, after others."""
+        """Return those who are in, the best first; of equal scores the first named."""
         scores = self._scores(field, curves)
         worst = math.inf if self.metric.error else -math.inf
         ranked = {r.name: scores.get(r.name, worst) for r in field.alive}
-        usual, *others = field.alive
-        by_cost = [usual, *sorted(others, key=lambda r: r.work)]
-        return sorted(by_cost, key=lambda r: ranked[r.name], reverse=not self.metric.error)
+        return sorted(field.alive, key=lambda r: ranked[r.name], reverse=not self.metric.error)
 
     def _outcome(self, field: _Field, curves: Curves) -> Outcome:
         scores, usual = self._scores(field, curves), self.racers[0]
