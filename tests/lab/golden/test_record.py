@@ -24,8 +24,9 @@ def test_the_code_of_another_checkout_is_recorded(tmp_path: Path) -> None:
     (checkout / "lab" / "__init__.py").write_text("raise ImportError", encoding="utf-8")
     config = checkout / "vrgcn" / "training" / "config.py"
     source = config.read_text(encoding="utf-8")
-    assert source.count("epochs: int = 30") == 1
-    config.write_text(source.replace("epochs: int = 30", "epochs: int = 31"), encoding="utf-8")
+    default, other = (f"epochs: int = declared({epochs}, " for epochs in (30, 31))
+    assert source.count(default) == 1
+    config.write_text(source.replace(default, other), encoding="utf-8")
 
     command = ["record", str(folder), "--code", str(checkout), "--sections", "names"]
     done = subprocess.run(
