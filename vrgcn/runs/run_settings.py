@@ -129,9 +129,7 @@ class RunSettings(Settings):
 
     The files of that run are removed first."""
     config: Path | None = declared(None, of_command=True)
-    """TOML file with options; flags override it.
-
-    The file may set any of these options."""
+    """TOML file that may set any of these options; flags override it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
