@@ -260,7 +260,7 @@ def test_tables_without_ids_are_numbered(files: Path) -> None:
     assert edges(graph, "user-by-order") == {("u1", "1"), ("u1", "2"), ("u2", "3")}
     assert set(features(graph, "order")) == {"amount"}  # a key is no feature, nor is the date
     assert set(features(graph, "buys")) == {"order.log_count", "order.log_days"}
-    # Of two orders of one moment the later row of the table is the last.
+    # If two orders have one moment, the later row of the table is the last one.
     assert edges(graph, "order-last-buys") == {("2", "1"), ("3", "2")}
 
 
